@@ -1,7 +1,7 @@
-"""The folder that compiled code is kept in from run to run: where it is, whether it may be used, what is in it.
+"""The folder that stores compiled code between runs: its location, whether it can be used, its files.
 
-torch loads what is there with pickle and as machine code, so only the user may be able to write there. Whatever is not as it
-was recorded is removed before torch sees it. Key type: CodeCache. Nothing of torch is imported here.
+torch unpickles these files or loads them as machine code, so only the user may have write access. A file that differs from
+its record is removed before torch sees it. Key type: CodeCache. Does not import torch.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Literal
 LIMIT = 4 << 30
 _RECORD = "magpy-sizes.json"  # the size of each complete file
 _PRUNED = "magpy-pruned"
-_OURS = frozenset({_RECORD, _PRUNED})
+_OWN_FILES = frozenset({_RECORD, _PRUNED})
 _LOCKS = "locks"
-_YOUNG_S = 600.0  # another process may be writing what is younger
+_RECENT_S = 600.0  # another process may still be writing a more recent file
 _PRUNE_EVERY_S = 3600.0
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def usual_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Where a user's caches are on this platform."""
+    """The folder in the user's caches on this platform."""
     home = Path(os.path.expanduser("~"))
     if platform == "win32":
         base = Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -42,7 +42,7 @@ def usual_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
 
 
 def limit(environ: Mapping[str, str] = os.environ) -> int:
-    """``MAGPY_CACHE_SIZE`` in bytes (``500M``, ``2G``); the default where it is not set, or is no size."""
+    """``MAGPY_CACHE_SIZE`` in bytes (``500M``, ``2G``); the default if it is unset or not a size."""
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)i?B?", environ.get("MAGPY_CACHE_SIZE", "").strip(), re.IGNORECASE)
     return LIMIT if found is None else int(found[1]) * _UNITS[found[2].upper()]
 
@@ -61,7 +61,7 @@ class CodeCache:
         self.folder = folder
 
     def refusal(self) -> str:
-        """Why the folder, which is made if need be, can't be used; empty if it can."""
+        """Why the folder, which is created if necessary, can't be used; empty if it can."""
         if not self.folder.is_absolute():
             return "there is no home folder"
         try:
@@ -74,7 +74,7 @@ class CodeCache:
             return f"{error.filename or self.folder}: {error.strerror}"
         return "" if os.access(self.folder, os.W_OK | os.X_OK) else f"{self.folder} can't be written"
 
-    # -- what is there -----------------------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------------------
 
     def files(self) -> Iterator[File]:
         waiting = [self.folder]
@@ -84,7 +84,7 @@ class CodeCache:
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append(Path(entry.path))
-                        elif entry.name not in _OURS:
+                        elif entry.name not in _OWN_FILES:
                             with contextlib.suppress(FileNotFoundError):
                                 info = entry.stat(follow_symlinks=False)
                                 yield File(Path(entry.path), info.st_size, info.st_mtime)
@@ -95,45 +95,45 @@ class CodeCache:
         return sum(file.size for file in self.files())
 
     def entries(self) -> int:
-        """How many compiled graphs are kept, a forward and its backward graph counted as one."""
+        """The number of compiled graphs; a forward and its backward graph count as one."""
         return len({file.path.parent for file in self.files() if file.path.parent.parent.name == "aotautograd"})
 
     # -- complete files ----------------------------------------------------------------------------------------
 
     def remove_incomplete(self) -> int:
-        """Removes what has not the size that it had when it was complete: how many files. A process that was killed leaves
-        such, and so does a full disk."""
+        """Removes files whose size differs from the recorded one, and returns their number. A killed process or a full disk
+        leaves such files."""
         known, removed, now = self._recorded(), 0, time.time()
         for file in self.files():
             name = self._name(file.path)
             if name.startswith(_LOCKS + os.sep):
                 continue
             if known is None:
-                wrong = True  # what tells good files from bad ones is damaged itself
+                wrong = True  # the record itself is damaged
             elif name in known:
                 wrong = file.size != known[name]
-            elif now - file.used > _YOUNG_S or not file.size:
+            elif now - file.used > _RECENT_S or not file.size:
                 wrong = True
             else:
-                wrong = file.path.suffix == ".so" and not _is_whole(file.path) and not self._is_built(file.path)
+                wrong = file.path.suffix == ".so" and not _is_complete(file.path) and not self._is_being_built(file.path)
             if wrong:
                 removed += _removed(file.path)
         return removed
 
     def record(self) -> None:
-        """Everything that is there is complete: a compilation has just ended. Not so what another process is linking."""
+        """Records all files as complete: a compilation has just ended. Skips files that another process is linking."""
         sizes = {
             name: file.size
             for file in self.files()
             if not (name := self._name(file.path)).startswith(_LOCKS + os.sep)
             and not file.path.name.startswith(".")
-            and (file.path.suffix != ".so" or _is_whole(file.path))
+            and (file.path.suffix != ".so" or _is_complete(file.path))
         }
         if sizes != self._recorded():
             _write(self.folder / _RECORD, json.dumps(sizes))
 
     def _recorded(self) -> dict[str, int] | None:
-        """None if the record is damaged."""
+        """The recorded sizes; None if the record is damaged."""
         try:
             found = json.loads((self.folder / _RECORD).read_text())
         except FileNotFoundError:
@@ -145,7 +145,7 @@ class CodeCache:
     def _name(self, path: Path) -> str:
         return os.path.relpath(path, self.folder)
 
-    def _is_built(self, library: Path) -> bool:
+    def _is_being_built(self, library: Path) -> bool:
         """Whether a process holds the lock that torch holds while it builds a library."""
         try:
             import fcntl
@@ -158,11 +158,11 @@ class CodeCache:
             return False
         return False
 
-    # -- its size ----------------------------------------------------------------------------------------------
+    # -- size --------------------------------------------------------------------------------------------------
 
     def prune(self, most: int, *, now: float | None = None) -> int:
-        """Removes what was used least recently, down to four fifths of ``most``, if there is more; how many bytes. Does
-        nothing if it was done within the last hour, by whatever process."""
+        """If there are more than ``most`` bytes, removes the least recently used files down to four fifths of it; returns
+        the number of bytes. Does nothing if any process did it within the last hour."""
         stamp, now = self.folder / _PRUNED, time.time() if now is None else now
         with contextlib.suppress(OSError):
             if 0 <= now - stamp.stat().st_mtime < _PRUNE_EVERY_S:
@@ -181,16 +181,16 @@ class CodeCache:
         return freed
 
     def clear(self) -> int:
-        """Removes every file; how many bytes that were. Folders stay, for another process may be about to write there."""
+        """Removes every file; returns the number of bytes. Folders stay: another process may be about to write there."""
         freed = sum(file.size for file in list(self.files()) if _removed(file.path))
-        for name in _OURS:
+        for name in _OWN_FILES:
             _removed(self.folder / name)
         return freed
 
 
 def _insecure(folder: Path) -> str:
     if not hasattr(os, "geteuid"):
-        return ""  # Windows: a user's local data is the user's
+        return ""  # Windows: only the user can access local data
     info = folder.lstat()
     if not stat.S_ISDIR(info.st_mode):
         return f"{folder} is not a folder"
@@ -199,9 +199,9 @@ def _insecure(folder: Path) -> str:
     return f"{folder} can be written by others" if info.st_mode & 0o022 else ""
 
 
-def _is_whole(library: Path) -> bool:
-    """Whether a shared library has all that its header promises. Loading one that was cut off can end the process. Linkers
-    write the header last, or rename a file that is complete."""
+def _is_complete(library: Path) -> bool:
+    """Whether a shared library is as long as its header says. Loading a truncated one can crash the process. Linkers write
+    the header last, or rename a complete file."""
     try:
         with open(library, "rb") as file:
             head = file.read(64)
@@ -220,7 +220,7 @@ def _is_whole(library: Path) -> bool:
 def _removed(path: Path) -> bool:
     try:
         path.unlink()
-    except OSError:  # another process was faster, or the file is not ours to remove
+    except OSError:  # another process was faster, or there is no permission
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Version gates: which Python and torch MagPy's private-API code is made for. Key type: UnsupportedVersion."""
+"""Supported versions of Python and torch. Key type: UnsupportedVersion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PY313: bool = sys.version_info >= (3, 13)
 
 
 class UnsupportedVersion(RuntimeError):
-    """The running Python or torch is not one MagPy supports; the message says which ones are."""
+    """MagPy does not support the running Python or torch; the message lists supported versions."""
 
 
 def _torch_release(version: str) -> tuple[int, int] | None:
@@ -43,7 +43,7 @@ def check(python: tuple[int, int], implementation: str, torch_version: str) -> N
 
 @functools.cache
 def check_versions() -> None:
-    """Raise UnsupportedVersion, in one sentence, when the running Python or torch is not supported."""
-    # by name: the parent side of the runner needs this module's constants and must not depend on torch
+    """Raise UnsupportedVersion, in one sentence, if the running Python or torch is not supported."""
+    # no import statement: the parent process of the runner uses this module and must not depend on torch
     torch = importlib.import_module("torch")
     check(sys.version_info[:2], sys.implementation.name, str(torch.__version__))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from magpy_core._compat import code_cache
-from magpy_core._compat.torch.inductor_cache import has_own_folder, kept_in
+from magpy_core._compat.torch.inductor_cache import caching_in, has_own_folder
 
 _checked: set[str] = set()
 _lock = threading.Lock()
@@ -78,7 +78,7 @@ def kept() -> Iterator[None]:
     if cache is None:
         yield
         return
-    with kept_in(cache.folder):
+    with caching_in(cache.folder):
         yield
         if not _loads():
             cache.record()

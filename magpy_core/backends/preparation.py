@@ -12,7 +12,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
-from magpy_core._compat.torch.operators import is_recurrent, wrong_here
+from magpy_core._compat.torch.operators import is_recurrent, known_miscompilation
 from magpy_core.backends.sharing import may_overlap, repeated_write, split_views
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.functions import argument, operator_name
@@ -71,7 +71,7 @@ def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> 
         given = [inputs.get(n) for n in node.all_input_nodes]
         if _has_repeated_tensor(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
             return f"The tensors of `{name}` may overlap, and eager mode changes one after the other."
-    return wrong_here(name)
+    return known_miscompilation(name)
 
 
 def _drops_all(node: torch.fx.Node, name: str) -> bool:

@@ -23,7 +23,7 @@ from magpy_core.guards.kinds import TENSOR
 from magpy_core.opgraph.calls import OtherResult
 from magpy_core.recording.ledger import Decision
 from magpy_core.recording.trace import GuardedTensor, Trace
-from magpy_core.refgraph.draws import put_back
+from magpy_core.refgraph.draws import rewind_streams
 from magpy_core.replay.codegen import ReplayWriter
 
 
@@ -47,7 +47,7 @@ class CodeWriter:
         self.names.update(
             MISS=MISS, global_state=trace.globals_hold, storage_key=storage_key, restore_input=restore_input,
             restore_history=restore_history, random_streams=random_streams, restore_streams=restore_streams,
-            get_modes=get_modes, set_modes=set_modes, put_back=put_back,
+            get_modes=get_modes, set_modes=set_modes, rewind_streams=rewind_streams,
             CaptureFailed=CaptureFailed, OtherResult=OtherResult, RERUN_PLAIN=RERUN_PLAIN,
         )  # fmt: skip
 
@@ -68,7 +68,7 @@ class CodeWriter:
             w.var(source)
         w.write(trace.refgraph.reads)
         for group in trace.distinct:
-            if level is None or not all(map(level.stays, group)):
+            if level is None or not all(map(level.is_stable, group)):
                 w.distinct(list(group))
         self._tensors()
         self._storages()
@@ -159,7 +159,7 @@ class CodeWriter:
     def _check_replaced(self, writer: ReplayWriter) -> list[str]:
         """Check that what the effects replace is still there: the last statement before the effects, which make no call, so
         that no other thread runs in between."""
-        replaced = writer.still_there(self._trace.plan)
+        replaced = writer.conflict_conditions(self._trace.plan)
         return [f"if {' or '.join(replaced)}: {self.undo.statements}return RERUN_PLAIN"] if replaced else []
 
     def _segments(self, values: dict[torch.fx.Node, str]) -> list[str]:

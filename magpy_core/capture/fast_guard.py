@@ -83,7 +83,7 @@ class FastGuard:
         moved: set[str] | None = None
         try:
             if capture is not None and level is not None and watch is not None and not dict_tags.profiling():
-                moved = set() if watch.dead else level.moved(watch, args, kwargs)
+                moved = set() if watch.dead else level.changed_paths(watch, args, kwargs)
                 self._disarm()  # before any code of the program runs, so that only our own errors are caught
         except Exception:
             moved, self._left = None, math.inf
@@ -123,7 +123,7 @@ class FastGuard:
         if not self._matches(args, kwargs):
             return None
         level = FirstLevel(self._reads, args, kwargs, self._volatile)
-        if not level.is_worth_it:
+        if not level.is_worthwhile:
             self._disarm(for_good=True)
             return None
         code = self._write(level)

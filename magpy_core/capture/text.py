@@ -13,10 +13,10 @@ def run(args, kwargs, run_drawing=run_drawing):
     try:
         result = run_drawing(args, kwargs, before)
     except CaptureFailed:
-        put_back(before)
+        rewind_streams(before)
         raise
     if result is MISS or result is RERUN_PLAIN:
-        put_back(before)
+        rewind_streams(before)
     return result
 
 def gather(args, kwargs, gather_drawing=gather_drawing):
@@ -24,7 +24,7 @@ def gather(args, kwargs, gather_drawing=gather_drawing):
     try:
         return gather_drawing(args, kwargs, before)
     finally:
-        put_back(before)
+        rewind_streams(before)
 """
 
 

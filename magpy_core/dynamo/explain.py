@@ -45,7 +45,7 @@ def recompile(code: CodeType, change: Change, versions: int, region: str | None,
     finding = Finding("MPD201", text, place, _recompile_hint(change), region=region, values=values)
     warm_up = change.name.startswith("torch's ") or change.name.partition("[")[0].endswith((".shape", ".training"))
     if versions == 1 and warm_up:
-        # once for a size that varies (dynamic from then on), once for train and eval: nothing to fix
+        # one recompile for a varying size (dynamic from then on) or for train and eval: nothing to fix
         finding.severity_override = Severity.INFORMATION
     return finding
 
@@ -61,12 +61,12 @@ def _recompile_hint(change: Change) -> str:
     if what == "requires_grad":
         return f"Call it either always or never with tensors that require a gradient (torch.no_grad(), {tensor}.detach())."
     if what == "training" or change.name.startswith("torch's "):
-        return "Nothing needs to be done if it happens once."
+        return "No action needed if it happens once."
     try:
         float(change.old)
     except ValueError:
-        return "Keep what changes out of the compiled function, or give it few distinct values: each is a version."
-    return "Keep a number that changes in a 0-d tensor (a buffer); torch.compile takes attributes and globals for constants."
+        return "Keep changing values out of the compiled function, or use few distinct values: each one is a version."
+    return "Keep a number that changes in a 0-d tensor (a buffer); torch.compile treats attributes and globals as constants."
 
 
 def skipped_function(event: watch.GivenUp, region: str | None, fallback: Location) -> Finding:

@@ -32,7 +32,7 @@ class DynamoLog:
 
 
 class Owner(Protocol):
-    """The session of a region, as the region sees it: which region its threads call, and in which step the program is."""
+    """The session, as a region sees it: the region that each thread calls, and the program's current step."""
 
     backend: str
     current_step: int
@@ -78,7 +78,7 @@ class DynamoRegion:
         if self.kind == "module" and args and watch.compiled_by_program(args[0]):
             return self.target
         if self.kind == "function" and self.calls == 1:
-            return self.target  # plain Python: its optimizer steps are counted, which a graph would not do
+            return self.target  # plain Python: its optimizer steps are counted, which compiled code would prevent
         if self._compiled_target is None:
             self._compiled_target = torch.compile(self.target, backend=self.session.backend)
         return self._compiled_target
@@ -91,7 +91,7 @@ class DynamoRegion:
     # -- events
 
     def is_new(self, change: Change) -> bool:
-        """Whether this call has not shown ``change`` yet: it shows again after a graph break, and in functions there."""
+        """Whether ``change`` is new in this call: functions after a graph break report it again."""
         known = (change.name.rpartition(".")[2], change.old, change.new)
         new = known not in self._changes
         self._changes.add(known)

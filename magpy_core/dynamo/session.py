@@ -51,7 +51,7 @@ class DynamoSession:
         self._regions: dict[Hashable, DynamoRegion] = {}
         self._names: dict[str, int] = {}
         self._found: dict[Any, Finding] = {}
-        self._recompiling: dict[CodeType, Any] = {}  # code being recompiled, and the key of the finding that says why
+        self._recompiling: dict[CodeType, Any] = {}  # code being recompiled -> key of the finding with the cause
         self._costs: dict[Any, list[float]] = {}
         self._local = _Local()
         watch.watch(self)
@@ -157,24 +157,24 @@ class DynamoSession:
             region.log.given_up.add(event.code)
         self._add(explain.skipped_function(event, *self._around(event.code)))
 
-    def trouble(self, exc: Exception) -> None:
+    def listener_failed(self, exc: Exception) -> None:
         """Reports only the first failure."""
-        if "trouble" not in self._found:
+        if "listener_failed" not in self._found:
             region = self._local.region
             place = region.location if region is not None else Location("/", Range(Position(0, 0), Position(0, 0)))
             text = f"MagPy could not process an event of torch.compile ({type(exc).__name__}: {exc}); please report it."
-            self._keep("trouble", Finding("MP901", text, place))
+            self._keep("listener_failed", Finding("MP901", text, place))
 
     def _around(self, code: CodeType) -> tuple[str | None, Location]:
-        """The region that is being called, and its place; outside of regions that of ``code`` itself."""
+        """The region being called, and its location; outside of regions, the location of ``code``."""
         region = self._local.region
         if region is not None:
             return region.id, region.location
         return None, line_location(code.co_filename, code.co_firstlineno, code.co_name)
 
     def _add(self, finding: Finding) -> Any:
-        """Adds a finding, or counts a recompile for a value that keeps changing. Returns its key, in which only the name of
-        that value counts."""
+        """Adds a finding, or counts another recompile for the same value. Returns the finding's key; that of a recompile has
+        only the name of the value."""
         recompile = finding.code == "MPD201"
         key = (finding.code, finding.region, finding.location, finding.values[0].name) if recompile else finding.key
         known = self._found.get(key)

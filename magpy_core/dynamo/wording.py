@@ -18,7 +18,7 @@ from magpy_core.refgraph.kinds import bounded_repr
 _NEXT = "*** While handling this graph break, another graph break occurred: ***"
 _LONGEST = 240
 _HINT = 260
-# For the compiler's developers, not for who reads a finding.
+# Hints for the compiler's developers, not for readers of a finding.
 _NO_HINT = re.compile(r"report an issue|tracing rules|This graph break may have been caused by|fundamental|Dynamo bug", re.I)
 _NOISE = re.compile(r" \(has_kwargs (?:True|False)\)| at 0x[0-9a-f]+")
 _GB = re.compile(r"/gb(\d+)\.html")

@@ -1,1 +1,1 @@
-"""Guards: when is a capture valid again? Guard IR, generated Python, and the explanation of a failure."""
+"""Guards: whether a capture is valid for a call. The kinds of guard, generated Python, and explanations of failures."""

@@ -1,7 +1,7 @@
 """Guard code generation: reference-graph reads become one readable Python function body.
 
-Values are reached by walking from the region's roots; each value on the way is a local variable, made once. Constants
-live in a table, never in the text. Key type: GuardWriter.
+Values are reached from the region's roots; each value on the way is assigned to a local variable once. Constants are in a
+table, never in the text. Key type: GuardWriter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAME = re.compile(r"\bv\d+\b")
 
 
 def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
-    """Move an expression into the next line if only that line uses it: one store and load less a check."""
+    """Move an expression into the next line if only that line uses it, which saves a store and a load per check."""
     counts = Counter(name for line in (*lines, *used_later) for name in _NAME.findall(line))
     out: list[str] = []
     for line in lines:
@@ -44,10 +44,10 @@ def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
 
 
 class GuardWriter:
-    """Writes statements into ``lines``; a check that fails returns MISS. ``where`` gives the comment for a site.
+    """Writes statements into ``lines``; a check that fails returns MISS. ``where`` returns the comment for a site.
 
-    What ``level`` stands for: the reads that it covers are not checked, fixed sources hold their tables, and its roots lead
-    to the same object as before, or CHANGED is returned."""
+    With a first level ``level``, the reads that it covers are not checked, its fixed sources are constants, and CHANGED is
+    returned if one of its roots leads to another object."""
 
     def __init__(self, where: Callable[[Any], str] = lambda site: "", level: FirstLevel | None = None) -> None:
         self.lines: list[str] = []
@@ -59,9 +59,9 @@ class GuardWriter:
         self._consts: dict[int, str] = {}
         self._keep: list[Any] = []
         self.checks = 0
-        self.at_end: list[Callable[[], None]] = []  # adds tests of entries, once all else is written
-        self._entries: dict[str, dict[str, None]] = {}  # variable of a dict -> what must not hold of it: tests of ``d``
-        self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
+        self.deferred: list[Callable[[], None]] = []  # add tests of entries, once everything else is written
+        self._entries: dict[str, dict[str, None]] = {}  # variable of a dict -> tests of ``d`` that must be false for it
+        self._types: dict[int, type] = {}  # id of a source -> type that a check fixes
         self._bulk: dict[int, list[Read]] = {}  # types of all values of one dict, by its source
         for source, table in level.fixed if level else ():
             self._vars[id(source)] = self.const(table)
@@ -69,7 +69,7 @@ class GuardWriter:
     # -- names -------------------------------------------------------------------------------------------------
 
     def const(self, value: Any) -> str:
-        """An expression for a constant: literal where that is safe, a table entry otherwise."""
+        """An expression for a constant: a literal if that is safe, else a table entry."""
         if type(value) in _INLINE and not (type(value) is str and len(value) > 60):
             return repr(value)
         name = self._consts.get(id(value))
@@ -79,14 +79,14 @@ class GuardWriter:
             self._keep.append(value)
         return name
 
-    def this_object(self, value: Any) -> str:
-        """A name for this one object, where an equal literal would be another object."""
+    def object_const(self, value: Any) -> str:
+        """A table entry for exactly this object; an equal literal would be another object."""
         name = f"K{len(self.table)}"
         self.table[name] = value
         return name
 
     def has(self, source: Source) -> bool:
-        """Whether a variable holds what is at ``source``."""
+        """Whether a variable holds the value at ``source``."""
         return id(source) in self._vars
 
     def dict_of(self, source: Source) -> str:
@@ -94,7 +94,7 @@ class GuardWriter:
         name = self._dicts.get(id(source))
         if name is None:
             if source.kind == "const" and isinstance(source.key, (type, types.ModuleType)):
-                # a class's namespace is a live view, a module's is never replaced: look it up once
+                # the namespace of a class is a live view and that of a module is never replaced: one lookup is enough
                 name = self.const(source.key.__dict__)
             else:
                 base = self.var(source)
@@ -110,9 +110,9 @@ class GuardWriter:
     def var(self, source: Source) -> str:
         """A variable (or constant) holding ``source``'s value; emits the access on first use."""
         name = self._vars.get(id(source))
-        return self._found(source, source.step_kind.code(self, source)) if name is None else name
+        return self._bind(source, source.step_kind.code(self, source)) if name is None else name
 
-    def _found(self, source: Source, name: str) -> str:
+    def _bind(self, source: Source, name: str) -> str:
         self._vars[id(source)] = name
         self._keep.append(source)
         if id(source) in self._roots:
@@ -126,12 +126,12 @@ class GuardWriter:
     def type_of(self, source: Source) -> type | None:
         return type(source.key) if source.kind == "const" else self._types.get(id(source))
 
-    def fresh(self, prefix: str) -> str:
+    def new_name(self, prefix: str) -> str:
         return f"{prefix}{len(self._vars)}"
 
     def assign(self, expression: str) -> str:
         """A new variable with this value."""
-        name = self.fresh("v")
+        name = self.new_name("v")
         self.lines.append(f"{name} = {expression}")
         return name
 
@@ -143,28 +143,28 @@ class GuardWriter:
         self.checks += 1
 
     def write(self, reads: list[Read]) -> None:
-        """All checks, in the order the values were read."""
+        """Write all checks, in the order in which the values were read."""
         self._types = {id(r.source): r.expected for r in reads if r.kind is TYPE}
         for read in self._bulk_types([r for r in reads if id(r) not in self._covered]):
             if not self._defer_to_entry_loop(read):
                 self.check(read)
         for source, _ in self._roots.values():
             self.var(source)
-        for add in self.at_end:
+        for add in self.deferred:
             add()
-        alike: dict[tuple[str, ...], list[str]] = {}  # code that runs only once is slower than the tests that a loop makes
+        same_tests: dict[tuple[str, ...], list[str]] = {}  # a loop runs faster than the unrolled tests
         for name, tests in self._entries.items():
-            alike.setdefault(tuple(tests), []).append(name)
-        for shared, names in alike.items():
+            same_tests.setdefault(tuple(tests), []).append(name)
+        for shared, names in same_tests.items():
             self.lines += [f"for d in ({', '.join(names)},):", f"    if {' or '.join(shared)}: {MISS}"]
 
     def entry(self, name: str, test: str) -> None:
-        """Have ``test`` fail for the dict ``d`` in variable ``name``. Dicts with the same tests share a loop."""
+        """Fail if ``test`` is true for the dict ``d`` in variable ``name``. Dicts with the same tests share a loop."""
         self._entries.setdefault(name, {})[test] = None
 
     def _defer_to_entry_loop(self, read: Read) -> bool:
-        """Whether the read is of a single entry of an object's namespace or of a module's tables, whose value nothing else
-        needs: its test goes into the loop."""
+        """Whether the read is moved to the loop over entries: it reads one entry of an object's namespace or of a module's
+        tables, and nothing else needs the value."""
         base = read.source.base
         if base is None or base.kind == "const" or type(read.source.key) is not str:
             return False
@@ -177,7 +177,8 @@ class GuardWriter:
         return True
 
     def _bulk_types(self, reads: list[Read]) -> list[Read]:
-        """Types of all values of one dict (a ModuleList, a Sequential) are compared at once, after its keys."""
+        """Collect the type checks of all values of one dict (a ModuleList, a Sequential), which are compared at once after
+        its keys. Returns the other reads."""
         groups: dict[int, list[Read]] = {}
         for read in reads:
             if read.kind is TYPE and read.source.kind == "dict_item" and isinstance(read.source.key, str):
@@ -192,7 +193,7 @@ class GuardWriter:
         return [r for r in reads if id(r) not in done]
 
     def types_of_values(self, source: Source) -> None:
-        """Write the check of all value types of the dict at ``source``, if ``_bulk_types`` has collected one."""
+        """Write the check of all value types of the dict at ``source``, if ``_bulk_types`` has collected it."""
         group = self._bulk.get(id(source))
         if group is None:
             return
@@ -202,20 +203,20 @@ class GuardWriter:
         self.fail_if(f"tuple(map(type, values)) != {self.const(tuple(r.expected for r in group))}", group[0].site)
         self.checks += len(group) - 1
         for read, name in zip(group, names, strict=True):
-            self._found(read.source, name)
+            self._bind(read.source, name)
 
     def check(self, read: Read) -> None:
         read.kind.code(self, read)
 
     def distinct(self, sources: list[Source]) -> None:
-        """No two of these are one object."""
+        """Check that no two of these are the same object."""
         names = [self.var(s) for s in sources]
         self.fail_if(f"len({{{', '.join(f'id({n})' for n in names)}}}) != {len(names)}", None)
 
     # -- scalars -----------------------------------------------------------------------------------------------
 
     def scalar(self, sym: Any, nodes: Mapping[torch.fx.Node, str] = MappingProxyType({})) -> str:
-        """A Python expression for a symbolic scalar; ``nodes`` has the variables of graph values."""
+        """A Python expression for a symbolic scalar; ``nodes`` maps graph values to their variables."""
         if not isinstance(sym, Sym):
             return self.const(sym)
         if sym.kind == "source":

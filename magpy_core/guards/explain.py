@@ -1,4 +1,4 @@
-"""Why a guard failed: each read evaluated again, with the value that changed, from what, to what, and where it was read.
+"""Why a guard failed: each read is evaluated again to find the value that changed, its old and new value, and its location.
 
 Key type: TensorFacts; key functions: ``read_failure``, ``tensor_failure``.
 """
@@ -30,7 +30,7 @@ def read_failure(
 def tensor_failure(
     source: Source, recorded: TensorFacts, args: tuple[Any, ...], kwargs: dict[str, Any], free: Set[int]
 ) -> Failure | None:
-    """How a graph input differs from the recorded one; None when a capture would accept it."""
+    """How a graph input differs from the recorded one; None if a capture would accept it."""
     value = source.evaluate(args, kwargs)
     name = source.describe()
     if not is_a(value, torch.Tensor):
@@ -61,7 +61,7 @@ class TensorFacts:
 
     @staticmethod
     def of(t: torch.Tensor) -> TensorFacts:
-        with no_torch_function():  # a subclass of the program's own runs no code here
+        with no_torch_function():  # a user-defined subclass must run no code here
             stride = tuple(t.stride()) if t.layout is torch.strided else ()
             return TensorFacts(tuple(t.shape), stride, t.dtype, t.device, t.requires_grad, type(t))
 

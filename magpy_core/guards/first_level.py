@@ -1,11 +1,11 @@
-"""The first level of a guard: the part of it that holds as long as no watched dict is written to.
+"""The first level of a guard: the checks that hold as long as no watched dict is written.
 
-Most of what a deep model's guard reads lies in the ``__dict__`` of its modules and in their tables, in the names of
-modules and classes, and in the code, defaults and cells of functions. Once checked, it stays true until one of those dicts
-is written to, an object gets another class or ``__dict__``, or a function, class or cell gets another value; dict version
-tags and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) show this. The rest of the guard
-remains: the paths to the roots (which must be the same objects), and lists, sets, slots and tensors' own properties, which
-have no tags. When a tag has changed, the full guard decides. Key type: FirstLevel.
+Most reads of a deep model's guard are in the ``__dict__`` of its modules and in their tables, in the names of modules and
+classes, and in the code, defaults and cells of functions. Once checked, they hold until one of those dicts is written, an
+object gets another class or ``__dict__``, or a function, class or cell gets another value; dict version tags and pointers
+in memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) show this. The other checks remain: the paths to the
+roots (which must be the same objects), and lists, sets, slots and tensor properties, which have no tags. If a tag has
+changed, the full guard decides. Key type: FirstLevel.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.guard_kind import Read
 from magpy_core.refgraph.source import Source
 
-_ENOUGH = 150  # covered checks from which on the tags cost less than they save
+_MIN_COVERED = 150  # number of covered checks from which on the tags cost less than they save
 _NAMESPACE = ".__dict__"
 _UNREACHABLE = (AttributeError, LookupError, TypeError, ValueError, ReferenceError)
 CHANGED: Any = type("CHANGED", (), {"__repr__": lambda self: "CHANGED"})()
-"""The result of a function with a fast guard when a tag or root has changed."""
+"""The result of a function with a fast guard if a tag or root has changed."""
 
 
-def _once(find: Callable[[FirstLevel, Source], bool]) -> Callable[[FirstLevel, Source], bool]:
-    """The answer is found once for each source; a path that leads back to itself gives False."""
+def _memoized(find: Callable[[FirstLevel, Source], bool]) -> Callable[[FirstLevel, Source], bool]:
+    """Computes the result once for each source; False for a path that leads back to itself."""
 
     def found(level: FirstLevel, source: Source) -> bool:
         key = (find.__name__, id(source))
@@ -47,8 +47,8 @@ def _once(find: Callable[[FirstLevel, Source], bool]) -> Callable[[FirstLevel, S
 
 
 class FirstLevel:
-    """Which of ``reads`` the tags cover, given the objects as they are now (``args`` and ``kwargs`` of a call whose full
-    guard holds). ``volatile``: paths of namespaces, tables and roots that have changed too often."""
+    """Which of ``reads`` the tags cover for the current objects (``args`` and ``kwargs`` of a call whose full guard holds).
+    ``volatile``: paths of namespaces, tables and roots that have changed too often."""
 
     def __init__(
         self, reads: Sequence[Read], args: tuple[Any, ...], kwargs: dict[str, Any], volatile: frozenset[str]
@@ -63,20 +63,20 @@ class FirstLevel:
         self._slots: list[int] = []
         self._kept = {id(read.source): read.expected for read in reads if isinstance(read.kind, Is)}
         self._tables: list[tuple[str, dict[Any, Any]]] = []
-        # where the paths to what is watched begin: these must lead to the same objects, whose addresses these are
+        # the starts of the paths to watched objects, with the addresses of the objects that they must lead to
         self.roots: dict[int, tuple[Source, int]] = {}
-        self._own_paths: list[str] = []  # of the objects with a namespace, in their order
+        self._own_paths: list[str] = []  # of the objects with a namespace, in the same order
         self._table_paths: list[str] = []
         self.covered = {id(read) for read in reads if self._may_cover(read)}
         self.fixed = self._tensor_tables(reads)
         self._call = ((), {})
 
     def watch(self, on_death: Any) -> Watch:
-        """Watch from now on. Raises Unwatchable."""
+        """Start watching. Raises Unwatchable."""
         objects = [(value, self._namespaces.get(id(source))) for source, value in self._objects]
         names = [own for _, own in self._names]
         watch = Watch(objects, [table for _, table in self._tables], on_death, names, self._slots)
-        # no references to the program's objects: only their paths and addresses are needed from now on
+        # drop the references to the program's objects: only their paths and addresses are needed from now on
         self._own_paths = [s.path + _NAMESPACE for s, _ in self._objects if id(s) in self._namespaces]
         self._own_paths += [path for path, _ in self._names]
         self._table_paths = [path for path, _ in self._tables]
@@ -84,8 +84,8 @@ class FirstLevel:
             held.clear()
         return watch
 
-    def moved(self, watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
-        """The paths of the roots that have changed, or else of the namespaces and tables (after ``watch``)."""
+    def changed_paths(self, watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
+        """The paths of the roots that have changed since ``watch``; if none, those of the namespaces and tables."""
         roots: set[str] = set()
         for source, address in self.roots.values():
             try:
@@ -99,13 +99,13 @@ class FirstLevel:
         return {self._own_paths[i] for i in own} | {self._table_paths[i] for i in tables}
 
     @property
-    def is_worth_it(self) -> bool:
-        return len(self.covered) >= (1 if dict_tags.eagerly() else _ENOUGH)
+    def is_worthwhile(self) -> bool:
+        return len(self.covered) >= (1 if dict_tags.eagerly() else _MIN_COVERED)
 
     # -- what the tags cover ---------------------------------------------------------------------------------
 
     def value(self, source: Source) -> Any:
-        """What is at ``source``. Raises LookupError where the step would run user code or have an effect."""
+        """The value at ``source``. Raises LookupError if the step would run user code or have an effect."""
         found = self._values.get(id(source), self)
         if found is not self:
             return found
@@ -125,14 +125,14 @@ class FirstLevel:
         except _UNREACHABLE:
             return False
 
-    @_once
+    @_memoized
     def held(self, source: Source) -> bool:
-        """Whether this is one and the same value while the tags are unchanged."""
+        """Whether the value at ``source`` is the same object while the tags are unchanged."""
         return (source.kind == "const" or is_plain_key(source.key)) and source.step_kind.held(self, source)
 
     def slot(self, source: Source) -> bool:
-        """Whether a word of memory shows that a function, class or cell holds the same value. The guard has to keep the
-        value alive, or its address could become another's; a dict's tag would change then too."""
+        """Whether comparing a pointer shows that a function, class or cell holds the same value. The guard must keep the
+        value alive, or another value could get its address (a dict's tag would change as well)."""
         base = source.parent
         found = slot(base.key, source.key or "cell_contents") if base.kind == "const" else None
         if found is None:
@@ -144,8 +144,8 @@ class FirstLevel:
         self._slots.append(address)
         return True
 
-    def stays(self, source: Source) -> bool:
-        """Whether what is at ``source`` is one object while the tags, and the roots found so far, are unchanged."""
+    def is_stable(self, source: Source) -> bool:
+        """Whether the object at ``source`` is the same while the tags, and the roots found so far, are unchanged."""
         if source.kind == "dict":
             return id(source.base) in self._namespaces
         return self.held(source) or self._known.get(("watched", id(source)), False)
@@ -156,7 +156,7 @@ class FirstLevel:
             return source.base is not None and self.namespace(source.base)
         return self.table(source)
 
-    @_once
+    @_memoized
     def watched(self, source: Source) -> bool:
         """Whether the object at ``source`` keeps its class."""
         root = not self.held(source)
@@ -176,9 +176,9 @@ class FirstLevel:
     def namespace(self, source: Source) -> bool:
         return (self.watched(source) and id(source) in self._namespaces) or self.fixed_names(source)
 
-    @_once
+    @_memoized
     def fixed_names(self, source: Source) -> bool:
-        """Whether this is a class, a module, or the dict of a module's names, and the names in it are fixed."""
+        """Whether this is a class, a module or a module's namespace, and its entries are fixed."""
         path = source.path + _NAMESPACE
         own = names_of(source.key) if source.kind == "const" else None
         if own is None or path in self._volatile:
@@ -187,11 +187,11 @@ class FirstLevel:
         return True
 
     def table(self, source: Source, *, keys: bool = True) -> bool:
-        """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys``: so is their
-        order, which an OrderedDict can change without a new tag."""
+        """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys``: their order
+        must be fixed too, which an OrderedDict can change without a new tag."""
         return self._is_table(source) and (not keys or type(self.value(source)) is dict)
 
-    @_once
+    @_memoized
     def _is_table(self, source: Source) -> bool:
         return source.step_kind.table(self, source)
 
@@ -208,8 +208,8 @@ class FirstLevel:
         return all(self.add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)
 
     def _tensor_tables(self, reads: Sequence[Read]) -> list[tuple[Source, dict[Any, Any]]]:
-        """Tables of tensors only, which the fast guard refers to directly instead of by their paths. They keep no model
-        alive (the death of a module ends the watch), and no tensor that was taken out of one of them."""
+        """Tables that contain only tensors: the fast guard refers to them directly instead of by their paths. This keeps no
+        model alive (the death of a module ends the watch), and no tensor that was removed from one of them."""
         out: dict[int, tuple[Source, dict[Any, Any]]] = {}
         for read in reads:
             base = read.source.base

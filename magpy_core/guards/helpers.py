@@ -1,4 +1,4 @@
-"""Functions that the generated code of guards calls. Key name: HELPERS."""
+"""Functions for the generated code of guards. Key name: HELPERS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NATIVE = (dict, set, frozenset, tuple, OrderedDict)
 
 
 def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
-    """Same keys or elements in the same order, each identical or equal in type and value."""
+    """Whether a container has the same keys or elements in the same order, each identical or equal in type and value."""
     if natives.length(container) != len(expected):
         return False
     if type(container) in _NATIVE and all(map(is_, container, expected)):
@@ -28,8 +28,8 @@ def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
 
 
 def names_changed(namespace: Any, state: list[Any]) -> bool:
-    """Whether a class gained or lost an attribute. Names that Python itself caches on classes (``__slotnames__`` by
-    pickle, ``__abstractmethods__``) don't count; the fast path then compares with the new names."""
+    """Whether a class gained or lost an attribute. Names that Python itself caches on classes (``__abstractmethods__``,
+    pickle's ``__slotnames__``) don't count; later calls compare with the new names first."""
     if not same_names(namespace, state[1]):
         return True
     state[0] = tuple(namespace)
@@ -38,7 +38,7 @@ def names_changed(namespace: Any, state: list[Any]) -> bool:
 
 def same_names(namespace: Any, expected: frozenset[str]) -> bool:
     different = expected.symmetric_difference(namespace)
-    # reading the annotations of a class without any creates an empty dict
+    # reading `__annotations__` of a class that has none creates an empty dict
     return all(n in _CACHED_NAMES for n in different) and not (
         "__annotations__" in different and namespace.get("__annotations__")
     )

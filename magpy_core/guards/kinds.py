@@ -1,6 +1,6 @@
-"""The kinds of guard, one class each: its checks, why it fails, how it reads, what dict version tags stand for.
+"""The kinds of guard, one class each: its generated check, failure, text, and whether dict version tags cover it.
 
-To add a kind, write its class here and make one object of it. Imported as ``guard``:
+To add a kind, write its class here and create one object of it. Imported as ``guard``:
 ``refgraph.read(source, guard.EQUAL, value, site)``. Key names: EQUAL, IS, TYPE and the other constants.
 """
 
@@ -29,7 +29,7 @@ from magpy_core.refgraph.weak import ObjectRef, is_object
 Now = Callable[[Source], Any]
 
 _SINGLETONS = (None, True, False)
-_ONE_OF_EACH = (bool, torch.dtype, torch.layout, torch.memory_format)  # equal values of these types are one object
+_INTERNED = (bool, torch.dtype, torch.layout, torch.memory_format)  # equal values of these types are the same object
 _PLAIN_DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
@@ -39,7 +39,7 @@ def _failure(read: Read, new: str, old: str | None = None) -> Failure:
 
 
 class _OfValue(GuardKind):
-    """A guard on the value at the source alone."""
+    """A guard on the value at the source only."""
 
     @abstractmethod
     def fits(self, value: Any, expected: Any) -> bool: ...
@@ -53,10 +53,10 @@ class _OfValue(GuardKind):
 
 
 class Absent(GuardKind):
-    """There is nothing at the source: no such key, attribute or name."""
+    """The key, attribute or name at the source does not exist."""
 
     name = "absent"
-    says = "{source} is absent"
+    template = "{source} is absent"
 
     def code(self, writer: CheckWriter, read: Read) -> None:
         source = read.source
@@ -90,7 +90,7 @@ class Type(_OfValue):
     of_object = True
 
     def text(self, read: Read) -> str:
-        name = type.__dict__["__name__"].__get__(read.expected)  # not what a metaclass makes of it
+        name = type.__dict__["__name__"].__get__(read.expected)  # a metaclass may override `__name__`
         return f"type({read.source.describe()}) is {name}"
 
     def fits(self, value: Any, expected: Any) -> bool:
@@ -128,7 +128,7 @@ class Tensor(Type):
 
 
 class Is(_OfValue):
-    """The value is this very object."""
+    """The value is this object."""
 
     name = "is"
 
@@ -140,7 +140,7 @@ class Is(_OfValue):
 
     def code(self, writer: CheckWriter, read: Read) -> None:
         found, expected = writer.var(read.source), read.expected
-        wanted = writer.this_object(expected) if type(expected) in (int, str) else writer.const(expected)
+        wanted = writer.object_const(expected) if type(expected) in (int, str) else writer.const(expected)
         owned = type(expected) is not ObjectRef
         writer.fail_if(f"{found} is not {wanted}" if owned else f"not is_object({found}, {wanted})", read.site)
 
@@ -152,17 +152,17 @@ class Is(_OfValue):
 
 
 class Identity(Is):
-    """As ``Is``, where the program itself used the object's identity."""
+    """Like ``Is``, if the program itself used the object's identity."""
 
     name = "identity"
     reported = True
 
 
 class Equal(_OfValue):
-    """The value equals this plain one, and is of its type; floats by their bits' meaning."""
+    """The value equals this scalar and has its type; for floats, 0.0 and -0.0 differ and NaN equals NaN."""
 
     name = "eq"
-    says = "{source} == {expected}"
+    template = "{source} == {expected}"
     reported = True
 
     def fits(self, value: Any, expected: Any) -> bool:
@@ -171,16 +171,16 @@ class Equal(_OfValue):
     def code(self, writer: CheckWriter, read: Read) -> None:
         name, expected, tp = writer.var(read.source), read.expected, type(read.expected)
         c = writer.const(expected)
-        if expected is None or expected is Ellipsis or tp in _ONE_OF_EACH:
+        if expected is None or expected is Ellipsis or tp in _INTERNED:
             test = f"{name} is not {c}"
         elif tp in (float, complex):
             test = f"{name} is not {c} and not same({name}, {c})"
         elif tp is int:
             test = f"type({name}) is not {writer.const(tp)} or {name} != {c}"
         else:
-            # the shared object is the common case; only another object of the right type is compared by value
+            # usually it is the same object; otherwise, one of the right type is compared by value
             t = writer.const(tp)
-            key = writer.this_object(expected)
+            key = writer.object_const(expected)
             test = f"{name} is not {key} and (type({name}) is not {t} or {name} != {key})"
         writer.fail_if(test, read.site)
 
@@ -199,7 +199,7 @@ class Equal(_OfValue):
 
 
 class Truth(GuardKind):
-    """The container is not empty (``expected`` is True), or it is."""
+    """The container is not empty (``expected`` is True) or empty."""
 
     name = "truth"
     of_object = True
@@ -224,7 +224,7 @@ class Keys(GuardKind):
     """The dict has these keys in this order."""
 
     name = "keys"
-    says = "keys of {source} are {expected}"
+    template = "keys of {source} are {expected}"
     of_object = True
     reported = True
 
@@ -251,10 +251,10 @@ class Keys(GuardKind):
 
 
 class Elements(Keys):
-    """The set has these elements, and is iterated over in this order."""
+    """The set has these elements, in this iteration order."""
 
     name = "elements"
-    says = "elements of {source} are {expected}"
+    template = "elements of {source} are {expected}"
 
     def code(self, writer: CheckWriter, read: Read) -> None:
         writer.fail_if(f"not same_elements({writer.var(read.source)}, {writer.const(read.expected)})", read.site)
@@ -268,10 +268,10 @@ class Elements(Keys):
 
 
 class Names(GuardKind):
-    """The namespace of a class has these names, apart from those that Python itself keeps there."""
+    """The namespace of a class has these names, apart from those that Python itself caches there."""
 
     name = "names"
-    says = "names of {source} are {expected}"
+    template = "names of {source} are {expected}"
 
     def code(self, writer: CheckWriter, read: Read) -> None:
         name = writer.var(read.source)
@@ -291,10 +291,10 @@ class Names(GuardKind):
 
 
 class PlainModule(GuardKind):
-    """A module without hooks and without a ``forward`` of its own: all that ``nn.Module.__call__`` itself reads."""
+    """The module has no hooks and no ``forward`` on the instance, which is all that ``nn.Module.__call__`` itself reads."""
 
     name = "plain_module"
-    says = "{source} has no hooks and no forward of its own"
+    template = "{source} has no hooks and no forward on the instance"
     of_object = True
 
     def code(self, writer: CheckWriter, read: Read) -> None:
@@ -303,12 +303,12 @@ class PlainModule(GuardKind):
                 writer.entry(writer.dict_of(read.source), test)
             writer.checks += 1
 
-        writer.at_end.append(entries)
+        writer.deferred.append(entries)
 
     def failure(self, read: Read, now: Now) -> Failure | None:
         d = now(read.source).__dict__
         if "forward" in d:
-            return _failure(read, "with a forward of its own", "without one")
+            return _failure(read, "with a forward on the instance", "without one")
         return _failure(read, "with hooks", "without hooks") if any(d[name] for name in HOOK_DICTS) else None
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
@@ -348,11 +348,11 @@ class NotSameAs(SameAs):
         return f"{self.name}:{id(expected)}"
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
-        return level.stays(read.source) and level.stays(read.expected)
+        return level.is_stable(read.source) and level.is_stable(read.expected)
 
 
 class Outcome(GuardKind):
-    """A symbolic scalar has this value now: ``expected`` is the symbol and its value, the source a constant for it."""
+    """A symbolic scalar has this value: ``expected`` is the symbol and the value; the source is a constant for it."""
 
     name = "sym"
     reported = True
@@ -378,13 +378,13 @@ class Outcome(GuardKind):
     def failure(self, read: Read, now: Now) -> Failure | None:
         sym, outcome = read.expected
         if any(leaf.payload.kind == "draw" for leaf in sym.leaves()):
-            return None  # drawing again would give another number
+            return None  # drawing again would return another number
         found = _sym_value(sym, now)
         return None if same_scalar(found, outcome) else Failure("MP201", sym.describe(), repr(outcome), repr(found))
 
 
 def is_plain_key(key: Any) -> bool:
-    """Whether the key of a step is fixed, and looking it up runs no code of the program's."""
+    """Whether the key of a step is fixed, and looking it up runs no user code."""
     return type(key) in (str, int, bool, type(None))
 
 
@@ -400,7 +400,7 @@ def _fullness(full: bool) -> str:
 
 
 def _listed(keys: Iterable[Any]) -> str:
-    """Keys of a dict: the first few."""
+    """The first few keys of a dict as text."""
     texts = [bounded_repr(k, 30) for k in itertools.islice(keys, 5)]
     return ", ".join(texts[:4]) + (", ..." if len(texts) > 4 else "") if texts else "of an empty dict"
 

@@ -1,4 +1,4 @@
-"""What is known of callables and operators, each fact written once.
+"""Facts about callables and operators, each written once.
 
 ``callables`` (functions and classes), ``methods`` (of containers and classes), ``modules`` (verdicts of whole modules),
 ``policy`` (the verdict on any native callable), ``operators`` (operations of torch).

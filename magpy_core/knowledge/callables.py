@@ -1,6 +1,6 @@
-"""Callables: one entry for each builtin or library callable that means more to a recording than its module's verdict.
+"""Callables: one entry for each builtin or library callable about which more is known than its module's verdict.
 
-To add one, add its entry here; a callable that wants code of its own also has a rule (``recording.calls.rules``).
+To add one, add its entry here; a callable that needs special code also has a rule (``recording.calls.rules``).
 Key type: Entry. Key function: entry.
 """
 
@@ -28,63 +28,63 @@ from magpy_core._compat.torch.state_changers import SET_SAVED_TENSORS_HOOKS
 from magpy_core.knowledge.modules import Verdict
 
 LRU_CACHE: Any = type(functools.lru_cache(lambda: None))
-"""The type of what ``functools.lru_cache`` makes."""
+"""The type of functions wrapped by ``functools.lru_cache``."""
 
 
 class Callback(Enum):
-    """What a native callable calls of what it is given, and with what."""
+    """Which of its arguments a native callable calls, and with which arguments."""
 
     KEY = auto()  # its ``key``, with each element of its first argument
-    KEY_OF_ALL = auto()  # with each of its arguments; of an only one, with its elements
-    KEY_OF_TWO = auto()  # with each element of its first argument, and with the second
+    KEY_OF_ALL = auto()  # its ``key``, with each of its arguments; if there is only one, with its elements
+    KEY_OF_TWO = auto()  # its ``key``, with each element of its first argument, and with the second
     EACH = auto()  # its first argument, with the elements of the others
     SPREAD = auto()  # its first argument, with the elements of each element of the second
-    FACTORY = auto()  # its first argument, with nothing
-    FIRST = auto()  # its first argument, with values that are not known beforehand
-    SECOND = auto()  # its second argument, or the keyword for it, likewise
+    FACTORY = auto()  # its first argument, without arguments
+    FIRST = auto()  # its first argument, with values that are not known in advance
+    SECOND = auto()  # its second argument, or the keyword for it, with values that are not known in advance
 
 
 class Reads(Enum):
-    """What a callable reads of its arguments where other native code calls it, so that no event shows them."""
+    """What a callable reads from its arguments if other native code calls it, so that no event shows the call."""
 
     ANYTHING = auto()
-    NOTHING = auto()  # that an event or the arguments' guards would not show
-    CONTENT = auto()  # what is in a container
-    TEXT = auto()  # whatever the text of a value shows
+    NOTHING = auto()  # except what an event or the guards of the arguments show
+    CONTENT = auto()  # the content of a container
+    TEXT = auto()  # what the text of a value shows
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is known of a callable."""
+    """Facts about a callable."""
 
     verdict: Verdict | None = None  # None: that of its module
     reads_inside: Reads = Reads.ANYTHING
-    levels: int | None = None  # how many levels down a class looks into what it is given; None: all the way
+    levels: int | None = None  # how many levels of nested containers a class reads in its arguments; None: all
     calls: Callback | None = None
-    judges: bool = False  # what a function returns to it decides which elements it gives
-    keeps_elements: bool = False  # a class: it holds the elements of its arguments by identity, and looks at none of them
-    returns_given: bool = False  # the program gets what Python functions return to it as it is
-    computes: bool = False  # it gives a number, computed from numbers and nothing else: a number that varies stays symbolic
+    selects: bool = False  # results of its callback decide which elements it returns
+    keeps_elements: bool = False  # a class: it holds the elements of its arguments by identity, without reading them
+    returns_callback_result: bool = False  # it returns results of Python functions that it calls unchanged
+    computes: bool = False  # its result is a number computed only from numbers: a dynamic number stays symbolic
     to_text: bool = False
-    reads_attributes: bool = False  # of its argument; seen where Python calls it
-    ignores: bool = False  # a class that reads nothing of what it is given
+    reads_attributes: bool = False  # of its argument; recorded if Python calls it
+    ignores_arguments: bool = False  # a class that reads nothing from its arguments
 
 
 _COMPUTES = Entry(computes=True)
 _NUMBER = Entry(computes=True, reads_inside=Reads.NOTHING)
 _HARMLESS = Entry(reads_inside=Reads.NOTHING)
-_RULE = Entry()  # it has a rule, and nothing else is to be known
+_RULE = Entry()  # it has a rule and no other facts
 _CONTENT = Entry(reads_inside=Reads.CONTENT)
 _EXTREME = Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY_OF_ALL, computes=True)
 _BISECT = Entry(calls=Callback.KEY)
 _INSORT = Entry(calls=Callback.KEY_OF_TWO)
-_SEQUENCE = Entry(reads_inside=Reads.CONTENT, levels=0, keeps_elements=True, returns_given=True)
+_SEQUENCE = Entry(reads_inside=Reads.CONTENT, levels=0, keeps_elements=True, returns_callback_result=True)
 _SET = Entry(reads_inside=Reads.CONTENT, levels=1)
-_CHOOSES = Entry(calls=Callback.EACH, judges=True)
+_CHOOSES = Entry(calls=Callback.EACH, selects=True)
 _SHALLOW = Entry(levels=1)
-_IGNORES = Entry(ignores=True)
+_IGNORES = Entry(ignores_arguments=True)
 _TEXT = Entry(reads_inside=Reads.TEXT, to_text=True)
-_ASKS = Entry(reads_attributes=True)
+_READS_ATTRIBUTES = Entry(reads_attributes=True)
 _HOST = Entry(verdict=Verdict.HOST)
 _IO = Entry(verdict=Verdict.IO)
 _PURE = Entry(verdict=Verdict.PURE)
@@ -103,25 +103,27 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     dict: Entry(reads_inside=Reads.CONTENT, levels=1, keeps_elements=True),
     collections.deque: _SEQUENCE, collections.OrderedDict: _SHALLOW,
     collections.defaultdict: Entry(levels=1, calls=Callback.FACTORY),
-    # iterators and what walks through them
+    # iterators and functions that consume them
     enumerate: _SEQUENCE, zip: _SEQUENCE, reversed: _SEQUENCE,
-    map: Entry(levels=1, calls=Callback.EACH, returns_given=True),
-    filter: Entry(levels=1, calls=Callback.EACH, judges=True),
-    iter: Entry(calls=Callback.FACTORY, returns_given=True), next: Entry(returns_given=True),
+    map: Entry(levels=1, calls=Callback.EACH, returns_callback_result=True),
+    filter: Entry(levels=1, calls=Callback.EACH, selects=True),
+    iter: Entry(calls=Callback.FACTORY, returns_callback_result=True), next: Entry(returns_callback_result=True),
     itertools.filterfalse: _CHOOSES, itertools.takewhile: _CHOOSES, itertools.dropwhile: _CHOOSES,
-    itertools.groupby: Entry(calls=Callback.SECOND, judges=True), itertools.accumulate: Entry(calls=Callback.SECOND),
+    itertools.groupby: Entry(calls=Callback.SECOND, selects=True), itertools.accumulate: Entry(calls=Callback.SECOND),
     itertools.starmap: Entry(calls=Callback.SPREAD), functools.reduce: Entry(calls=Callback.FIRST),
     len: _CONTENT, sum: _CONTENT, any: _CONTENT, all: _CONTENT,
     sorted: Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY),
     bisect.bisect_left: _BISECT, bisect.bisect_right: _BISECT, bisect.insort_left: _INSORT,
     bisect.insort_right: _INSORT,
     # objects and classes
-    type: Entry(reads_inside=Reads.NOTHING, returns_given=True), callable: _HARMLESS, object: Entry(returns_given=True),
-    super: Entry(returns_given=True, ignores=True), isinstance: _RULE, issubclass: _RULE, id: _RULE, hash: _RULE,
-    getattr: Entry(returns_given=True, reads_attributes=True), hasattr: _ASKS, vars: _ASKS, dir: _ASKS,
+    type: Entry(reads_inside=Reads.NOTHING, returns_callback_result=True), callable: _HARMLESS,
+    object: Entry(returns_callback_result=True), super: Entry(returns_callback_result=True, ignores_arguments=True),
+    isinstance: _RULE, issubclass: _RULE, id: _RULE, hash: _RULE,
+    getattr: Entry(returns_callback_result=True, reads_attributes=True), hasattr: _READS_ATTRIBUTES,
+    vars: _READS_ATTRIBUTES, dir: _READS_ATTRIBUTES,
     setattr: _RULE, delattr: _RULE, builtins.__build_class__: _RULE, slice: _IGNORES, types.MethodType: _IGNORES,
     types.SimpleNamespace: _IGNORES, weakref.ref: _IGNORES,
-    # text; what `format` reads, its format specification decides
+    # text; what `format` reads depends on its format specification
     str: _TEXT, repr: _TEXT, ascii: _TEXT, format: Entry(to_text=True), print: _RULE, _warnings.warn: _RULE,
     # the world outside
     input: _IO, open: _IO, breakpoint: _IO, exec: _HOST, eval: _HOST, compile: _HOST, globals: _HOST, __import__: _UNKNOWN,
@@ -132,5 +134,5 @@ _BY_ID = {id(fn): known for fn, known in CALLABLES.items()}
 
 
 def entry(fn: Any) -> Entry:
-    """What is known of ``fn``. By its identity: hashing it might run code of the program's."""
+    """The facts about ``fn``, found by identity: hashing it might run user code."""
     return _BY_ID.get(id(fn), _UNLISTED)

@@ -1,6 +1,6 @@
-"""Methods: one entry for each method of a builtin container, and what is known of other methods written in C, by name.
+"""Methods: one entry for each method of a builtin container, and facts about other methods written in C, by name.
 
-Key types: Method, Fate. Key function: container_method.
+Key types: Method, NumberUse. Key function: container_method.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 
-class Fate(Enum):
-    """What becomes of numbers that vary, in a container and in what its method is given."""
+class NumberUse(Enum):
+    """What a method does with dynamic numbers in its container and arguments."""
 
-    ESCAPE = auto()  # the method may use them
-    KEEP = auto()  # it moves the container's elements, and uses what it is given
-    STORE = auto()  # it moves the elements, and stores what it is given
-    STORE_BY_KEY = auto()  # likewise, but for its first argument, which it uses
+    ESCAPE = auto()  # it may use all of them
+    KEEP = auto()  # it moves the container's elements and uses its arguments
+    STORE = auto()  # it moves the elements and stores its arguments
+    STORE_BY_KEY = auto()  # it moves the elements, uses its first argument and stores the others
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What is known of a container's method. One that neither reads nor looks up a key changes the container."""
+    """Facts about a container's method. One that neither reads nor looks up a key changes the container."""
 
     reads: bool = False  # it reads the content
-    looks_up: bool = False  # its first argument, and changes nothing
-    levels: int | None = 1  # how far down it looks into containers that it is given; None: not at all
-    numbers: Fate = Fate.ESCAPE
+    looks_up: bool = False  # it looks up its first argument and changes nothing
+    levels: int | None = 1  # how many levels of nested containers it reads in its arguments; None: it doesn't read them
+    numbers: NumberUse = NumberUse.ESCAPE
     by_key: bool = False  # its first argument is a key
-    compares: bool = False  # it compares elements with what it is given, whatever is in them
+    compares: bool = False  # it compares elements with its argument, which may read anything in them
 
     @property
     def writes(self) -> bool:
@@ -36,18 +36,18 @@ class Method:
     @property
     def moves_elements(self) -> bool:
         """Whether it passes elements on by identity."""
-        return self.numbers is not Fate.ESCAPE
+        return self.numbers is not NumberUse.ESCAPE
 
 
 _READ = Method(reads=True)
 _COMPARE = Method(reads=True, compares=True)
-_REPEAT = Method(reads=True, levels=None, numbers=Fate.KEEP)
-_TAKE = Method(levels=None, numbers=Fate.KEEP)
-_STORE = Method(levels=None, numbers=Fate.STORE)
-_EXTEND = Method(levels=0, numbers=Fate.STORE)
-_INSERT = Method(levels=None, numbers=Fate.STORE_BY_KEY)
-_SET_ITEM = Method(levels=None, numbers=Fate.STORE_BY_KEY, by_key=True)
-_GET_ITEM = Method(looks_up=True, levels=None, numbers=Fate.KEEP, by_key=True)
+_REPEAT = Method(reads=True, levels=None, numbers=NumberUse.KEEP)
+_TAKE = Method(levels=None, numbers=NumberUse.KEEP)
+_STORE = Method(levels=None, numbers=NumberUse.STORE)
+_EXTEND = Method(levels=0, numbers=NumberUse.STORE)
+_INSERT = Method(levels=None, numbers=NumberUse.STORE_BY_KEY)
+_SET_ITEM = Method(levels=None, numbers=NumberUse.STORE_BY_KEY, by_key=True)
+_GET_ITEM = Method(looks_up=True, levels=None, numbers=NumberUse.KEEP, by_key=True)
 _UNKNOWN = Method()
 
 METHODS: dict[str, Method] = {
@@ -56,23 +56,23 @@ METHODS: dict[str, Method] = {
     "__contains__": Method(reads=True, looks_up=True, by_key=True, compares=True),
     "copy": _REPEAT, "__copy__": _REPEAT, "keys": _REPEAT, "values": _REPEAT, "items": _REPEAT, "__len__": _REPEAT,
     "__iter__": _REPEAT, "__reversed__": _REPEAT, "__mul__": _REPEAT, "__rmul__": _REPEAT,
-    "__add__": Method(reads=True, numbers=Fate.KEEP), "__sizeof__": Method(reads=True, levels=None),
+    "__add__": Method(reads=True, numbers=NumberUse.KEEP), "__sizeof__": Method(reads=True, levels=None),
     "__or__": _READ, "__ror__": _READ, "__and__": _READ, "__rand__": _READ, "__sub__": _READ, "__rsub__": _READ,
     "__xor__": _READ, "__rxor__": _READ, "union": _READ, "intersection": _READ, "difference": _READ,
     "symmetric_difference": _READ, "issubset": _READ, "issuperset": _READ, "isdisjoint": _READ, "__repr__": _READ,
     "__str__": _READ, "__format__": _READ, "__reduce__": _READ, "__reduce_ex__": _READ, "__hash__": _READ,
     "get": _GET_ITEM, "__getitem__": _GET_ITEM, "__setitem__": _SET_ITEM, "setdefault": _SET_ITEM,
-    "__delitem__": Method(levels=None, by_key=True), "pop": Method(levels=None, numbers=Fate.KEEP, by_key=True),
+    "__delitem__": Method(levels=None, by_key=True), "pop": Method(levels=None, numbers=NumberUse.KEEP, by_key=True),
     "append": _STORE, "appendleft": _STORE, "add": _INSERT, "insert": _INSERT, "discard": Method(levels=None),
     "extend": _EXTEND, "extendleft": _EXTEND, "__iadd__": _EXTEND,
-    "update": Method(numbers=Fate.STORE), "__ior__": Method(numbers=Fate.STORE),
+    "update": Method(numbers=NumberUse.STORE), "__ior__": Method(numbers=NumberUse.STORE),
     "popleft": _TAKE, "popitem": _TAKE, "clear": _TAKE, "reverse": _TAKE, "rotate": _TAKE, "move_to_end": _TAKE,
-    "__init__": Method(numbers=Fate.KEEP), "sort": Method(levels=None), "__imul__": Method(levels=None),
+    "__init__": Method(numbers=NumberUse.KEEP), "sort": Method(levels=None), "__imul__": Method(levels=None),
 }  # fmt: skip
 
 
 def container_method(name: str) -> Method:
-    """What is known of a container's method; of an unknown one, that it may do anything."""
+    """The facts about a container's method; an unknown one may do anything."""
     return METHODS.get(name, _UNKNOWN)
 
 

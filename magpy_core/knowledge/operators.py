@@ -1,6 +1,6 @@
-"""What is known of torch's operators, by name: one entry each. Stages take the sets they need by `named`.
+"""Facts about torch's operators, one entry per name. Stages get the sets they need from `named`.
 
-Names are those of functions, methods and attributes as `opgraph.functions.function_name` gives them, and those of graph
+Names are those that `opgraph.functions.function_name` returns for functions, methods and attributes, and those of graph
 nodes (``getitem``, ``setitem``, ``iadd``). A fact that is not listed is not assumed: without `SAFE` an operator may raise,
 without `EARLY` it stays in the graph. Key types: Fact, OPERATORS; key function: `named`.
 """
@@ -14,83 +14,83 @@ class Fact(enum.Flag):
     """One fact about an operator."""
 
     METADATA_ATTRIBUTE = enum.auto()
-    """An attribute that follows from what tensor guards check: type, dtype, device, sizes, strides, requires_grad."""
+    """An attribute determined by what tensor guards check: type, dtype, device, sizes, strides, requires_grad."""
     METADATA_CALL = enum.auto()
-    """The same of a method or function."""
+    """A method or function with such a result."""
     SIZE_ATTRIBUTE = enum.auto()
-    """An attribute that gives Python sizes."""
+    """An attribute whose value is sizes as Python numbers."""
     SIZE_CALL = enum.auto()
-    """A call that gives Python sizes, strides or an offset."""
+    """A call that returns sizes, strides or an offset as Python numbers."""
     LAYOUT_READ = enum.auto()
-    """Metadata that follows from sizes and strides, and is no size itself."""
+    """Metadata that depends on sizes and strides but is not a size."""
     FIELD = enum.auto()
-    """An attribute kept in the tensor object, guarded as a field of it."""
+    """An attribute stored in the tensor object, guarded as a field."""
     EMPTY_INSIDE = enum.auto()
-    """Such a field that may be read of a tensor made inside the region while it is None."""
+    """A field that may be read from a tensor created inside the region while it is None."""
     READS_ITEM = enum.auto()
-    """Gives Python the number in a tensor; its type follows from the dtype."""
+    """Returns the number in a tensor to Python; its type depends on the dtype."""
     READS_FLOAT = enum.auto()
     READS_INT = enum.auto()
     READS_COMPLEX = enum.auto()
     READS_BOOL = enum.auto()
-    """Gives Python the truth of the number in a tensor."""
+    """Returns the truth value of the number in a tensor to Python."""
     COMPARES = enum.auto()
-    """Gives Python a bool that follows from several values."""
+    """Returns a bool to Python that depends on several values."""
     GIVES_TEXT = enum.auto()
-    """Puts values into text."""
+    """Formats values as text."""
     GIVES_ARRAY = enum.auto()
-    """Gives NumPy the data."""
+    """Returns the data as a NumPy array."""
     GIVES_LIST = enum.auto()
-    """Gives Python all numbers at once."""
+    """Returns all numbers to Python at once."""
     SHOWS_MEMORY = enum.auto()
-    """Shows Python the tensor's memory, or how often it was written."""
+    """Exposes the tensor's memory or version counter to Python."""
     REFUSED = enum.auto()
     """Can't be recorded safely yet."""
     FROM_DATA = enum.auto()
-    """Makes a tensor of data; of NumPy numbers the dtype too."""
+    """Creates a tensor from data; a NumPy number determines the dtype too."""
     FACTORY = enum.auto()
-    """Takes sizes or counts as any argument: a 0-d tensor among them is read as a number."""
+    """Any argument may be a size or count: a 0-d tensor among them is read as a number."""
     SIZED = enum.auto()
-    """Takes sizes or counts as any argument but the first."""
+    """Any argument except the first may be a size or count."""
     DATA_SHAPED = enum.auto()
-    """The shape of the result follows from data."""
+    """The shape of the result is data-dependent."""
     REDUCES = enum.auto()
-    """Of a tensor alone, without a dimension, gives a tensor of one element and no dimension, whatever the sizes."""
+    """Called with only a tensor, without a dimension, returns a 0-d tensor for all sizes."""
     PARTS = enum.auto()
-    """Gives as many results as a size of the input says."""
+    """The number of results depends on a size of the input."""
     INPUT_BY_NUMBER = enum.auto()
-    """Returns its input itself for some numbers it takes, dropouts aside."""
+    """Returns the input itself for some values of number arguments (dropout is handled separately)."""
     INPUT_BY_LAYOUT = enum.auto()
-    """Returns its input itself for some layouts."""
+    """Returns the input itself for some layouts."""
     IN_PLACE = enum.auto()
     """Writes its first argument, though the name doesn't end in one underscore."""
     VALUES = enum.auto()
-    """Takes numbers as values: whatever the number, the result has the same shape."""
+    """Number arguments are values: they don't affect the shape of the result."""
     OF_NUMBERS = enum.auto()
-    """Of plain numbers, gives a tensor that follows from them alone."""
+    """With only plain numbers as arguments, returns a tensor that depends only on them."""
     SAFE = enum.auto()
-    """Raises for shapes, types and devices only, whatever the data."""
+    """Raises only because of shapes, types and devices, never because of data."""
     KEEPS_LAYOUT = enum.auto()
-    """Written in place, its compiled form has the written tensor's strides, whichever they are."""
+    """Written in place, its compiled form keeps the written tensor's strides."""
     EARLY = enum.auto()
-    """Quick, deterministic, without effect, independent of grad mode and default dtype: may run ahead of the graph."""
+    """Fast, deterministic, without effects, independent of grad mode and default dtype: may run before the graph."""
 
     NUMBER_READ = READS_ITEM | READS_FLOAT | READS_INT | READS_COMPLEX
     HOST_READ = NUMBER_READ | READS_BOOL | COMPARES
-    """Python waits for a value that follows from a tensor's data."""
+    """Python waits for a value that depends on a tensor's data."""
     OPAQUE_READ = GIVES_TEXT | GIVES_ARRAY | GIVES_LIST | SHOWS_MEMORY
-    """Gives Python data or memory where neither graph nor guard can follow."""
+    """Exposes data or memory to Python in a way that neither the graph nor guards can track."""
 
 
 _NEW_TENSOR = "Make a new tensor and assign it: `self.work = x.new_zeros(x.shape)`."
-_GRADIENT = "Put it on the region's result, outside of it; `x * s + (x - x * s).detach()` scales a gradient inside."
+_GRADIENT = "Call it on the region's result, outside the region; `x * s + (x - x * s).detach()` scales a gradient inside."
 _OUTSIDE = "Do it once, outside the region."
 #: Operators that are refused, and what to do instead.
 REFUSED: dict[str, str] = {
     "register_hook": _GRADIENT, "retain_grad": _GRADIENT, "set_": _NEW_TENSOR, "resize_": _NEW_TENSOR,
     "resize_as_": _NEW_TENSOR, "share_memory_": _OUTSIDE, "pin_memory": _OUTSIDE, "register_multi_grad_hook": "",
     "register_post_accumulate_grad_hook": "", "__deepcopy__": "", "as_subclass": "", "_make_subclass": "",
-    "is_coalesced": "Call `coalesce()`: it gives the tensor itself if that is coalesced.",
+    "is_coalesced": "Call `coalesce()`: it returns the tensor itself if that is coalesced.",
     "sparse_resize_": "", "module_load": "", "_set_grad_fn": "",
 }  # fmt: skip
 
@@ -224,5 +224,5 @@ OPERATORS: dict[str, Fact] = _entries()
 
 
 def named(facts: Fact) -> frozenset[str]:
-    """The names of operators of which at least one of these facts is known."""
+    """The names of operators with at least one of these facts."""
     return frozenset(name for name, known in OPERATORS.items() if known & facts)

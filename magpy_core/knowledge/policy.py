@@ -1,5 +1,5 @@
-"""Call policy: what calling a native function means to a recording, by its entry, its module and what the user adds in
-``[tool.magpy]`` (``call-policy``). Key functions: ``verdict``, ``extend``.
+"""Call policy: the verdict on calling a native function, from its entry, its module and the user's ``call-policy`` in
+``[tool.magpy]``. Key functions: ``verdict``, ``extend``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _extra: dict[str, Verdict] = {}
 
 
 def _is_module(obj: Any) -> TypeGuard[types.ModuleType]:
-    """By the object's own type: ``isinstance`` would read its ``__class__``, which may be the program's."""
+    """By the object's type only: ``isinstance`` would also read its ``__class__``, which may run user code."""
     return issubclass(type(obj), types.ModuleType)
 
 
@@ -34,7 +34,7 @@ def extend(table: dict[str, str]) -> None:
 
 
 def module_of(fn: Any) -> str:
-    """The module that a function or class says it is of; a program may have put anything there."""
+    """The ``__module__`` of a function or class, if it is a string; a program may have set it to anything."""
     module = getattr(fn, "__module__", None)
     return module if type(module) is str else ""
 
@@ -55,21 +55,21 @@ def shown_name(fn: Any) -> str:
     return dotted_name(fn).replace("._VariableFunctionsClass.", ".").removeprefix("builtins.").removeprefix("_")
 
 
-# NumPy's functions by the beginnings of their names: input and output, its own settings, the clock.
+# Prefixes of NumPy functions that are not pure: input and output, settings, the clock.
 _HOST_NUMPY = ("load", "save", "from", "gen", "mem", "set", "get", "show", "print", "info", "err", "test", "tofile", "dump",
                "datetime", "to_device", "nested_iters", "who", "lookfor", "deprecat", "include")  # fmt: skip
 _NUMPY_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib", "numpy.core", "numpy._core")
 
 
 def is_pure_numpy(fn: Any) -> bool:
-    """Whether a NumPy function, or method of an array, gives what follows from its arguments."""
+    """Whether the result of a NumPy function, or method of an array, depends only on its arguments."""
     module = module_of(fn) or "numpy"  # methods have none
     known = module in _NUMPY_MODULES or module.startswith(("numpy._core.", "numpy.core.", "numpy.lib."))
     return known and not getattr(fn, "__name__", "").startswith(_HOST_NUMPY)
 
 
 def is_decimal(fn: Any) -> bool:
-    """Whether this makes or computes with decimal numbers: a function of its arguments and the context in force."""
+    """Whether this creates or computes with decimal numbers, so that it depends on its arguments and the current context."""
     owners = (type(getattr(fn, "__self__", None)), getattr(fn, "__objclass__", None))
     return fn is decimal.Decimal or decimal.Decimal in owners
 
@@ -78,13 +78,13 @@ _NATIVE_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 def _native_base(tp: type) -> type | None:
-    """The class among ``tp`` and its bases that is written in C and may keep state which no attribute shows (zlib's
-    compressors, classes of extension modules); None for Python's own classes and what they build on. Whether a class was
-    made by a ``class`` statement is told by its methods: extension modules make heap types too."""
+    """The class among ``tp`` and its bases that is written in C and may keep state that no attribute shows (zlib's
+    compressors, classes of extension modules); None for Python classes. Extension modules create heap types too, so the
+    methods show whether a class was created by a ``class`` statement."""
     for k in tp.__mro__:
         if not is_heap_type(k):
             plain = _module(k).values or _module(k).stateless or module_of(k).partition(".")[0] == "torch"
-            # streams themselves are seen to where they are called; a class of the user's that builds on one is not
+            # calls of streams themselves are handled elsewhere, but not those of a user-defined subclass
             return k if not plain and verdict(k) in (Verdict.UNKNOWN, *([Verdict.IO] if k is not tp else [])) else None
         for v in k.__dict__.values():
             if (type(v) in _NATIVE_METHODS and v.__objclass__ is k) or type(v).__name__ == "instancemethod":
@@ -101,17 +101,17 @@ def keeps_state(tp: type) -> bool:
 
 
 def is_pure_module(module: str) -> bool:
-    """Whether native functions of this module give what follows from their arguments."""
+    """Whether results of this module's native functions depend only on their arguments."""
     return MODULES.get(module, UNKNOWN_MODULE).verdict == Verdict.PURE
 
 
 def is_host_module(module: str) -> bool:
-    """Whether native code of this module answers differently at every call."""
+    """Whether native code of this module may return something else at every call."""
     return MODULES.get(module, UNKNOWN_MODULE).host
 
 
 def fills_arguments(fn: Any) -> bool:
-    """Whether a native function may change the containers that it is given."""
+    """Whether a native function may change containers passed to it."""
     return _module(fn).fills_arguments
 
 
@@ -120,7 +120,7 @@ def _module(fn: Any) -> Module:
 
 
 def verdict(fn: Any) -> Verdict:
-    """The policy of a native function that is no method of a container or tensor."""
+    """The policy of a native function that is not a method of a container or tensor."""
     if _extra and (given := _extra.get(dotted_name(fn))):
         return given
     if listed := entry(fn).verdict:

@@ -8,8 +8,8 @@ from types import CodeType
 
 from magpy_core.monitor.events import Site
 
-_LONGEST = 80  # instructions that building an error may take
-_GOES_ON = ("JUMP", "RETURN", "YIELD", "FOR_ITER", "SEND", "STORE_GLOBAL", "STORE_NAME", "STORE_ATTR", "STORE_SUBSCR",
+_MAX_INSTRUCTIONS = 80  # to build and raise the error
+_CONTINUES = ("JUMP", "RETURN", "YIELD", "FOR_ITER", "SEND", "STORE_GLOBAL", "STORE_NAME", "STORE_ATTR", "STORE_SUBSCR",
             "STORE_DEREF", "DELETE", "PUSH_EXC_INFO", "BEFORE_WITH", "IMPORT")  # fmt: skip
 
 
@@ -33,9 +33,9 @@ def _jump_of(site: Site, instructions: list[dis.Instruction]) -> int | None:
 
 
 def only_raises(site: Site, outcome: object) -> bool:
-    """Whether the side of the branch at ``site`` that ``outcome`` does not lead to builds an error, raises it, and no more.
+    """Whether the branch at ``site`` that is not taken for ``outcome`` only builds and raises an error.
 
-    A matter of how to run a graph, never of what is right: no branch is left unchecked for it.
+    This affects only how a graph is run, not correctness: every branch is checked.
     """
     if type(outcome) is not bool:
         return False
@@ -45,9 +45,9 @@ def only_raises(site: Site, outcome: object) -> bool:
         return False
     jumped = ("TRUE" in instructions[jump].opname) is outcome
     other = jump + 1 if jumped else at.get(instructions[jump].argval, len(instructions))
-    for instr in instructions[other : other + _LONGEST]:
+    for instr in instructions[other : other + _MAX_INSTRUCTIONS]:
         if instr.opname in ("RAISE_VARARGS", "RERAISE"):
             return instr.opname == "RAISE_VARARGS"
-        if any(part in instr.opname for part in _GOES_ON):
+        if any(part in instr.opname for part in _CONTINUES):
             return False
     return False

@@ -1,11 +1,11 @@
-"""Instrumented clones: the same bytecode with calls to hooks beside the instructions that events are made of.
+"""Instrumented clones: the same bytecode, with calls to hooks beside the operations.
 
-:func:`instrument` takes a code object and gives a clone with the same name, variables, flags, positions and exception table.
-The real operations stay where they are; hooks get copies of their operands. Some instructions are rewritten into equal
-longer forms, so that a call's stack layout is known and every operation has its event: a method load becomes a plain
-attribute load and a NULL, ``LOAD_SUPER_ATTR`` (from 3.12 on) the call of super and the attribute load that it stands for,
-``f(*x)`` spreads an x that is no tuple before the call instead of in it, and a comparison of 3.13 that ends in a truth test
-becomes the two. Key type: :class:`_Instrumenter`.
+:func:`instrument` returns a clone of a code object with the same name, variables, flags, positions and exception table.
+The operations stay in place; hooks get copies of their operands. Some instructions are expanded into equivalent sequences,
+so that a call's stack layout is known and every operation has its event: a method load becomes an attribute load and a
+NULL, ``LOAD_SUPER_ATTR`` (3.12+) becomes the call of super and the attribute load, ``f(*x)`` turns an x that is not a tuple
+into one before the call, and a 3.13 comparison that includes a truth test becomes a comparison and a test.
+Key type: :class:`_Instrumenter`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Instrumenter(Emitter):
 
 def _event(event: str, *depths: int, name: _Name = None, result: str = "") -> Rewriter:
     """An event before the instruction, with the operands at these depths (0: None), and one after it for its ``result``.
-    Of several names the instruction's argument chooses one."""
+    If ``name`` is a tuple, the instruction's argument is the index into it."""
 
     def rewrite(self: _Instrumenter, instr: Instr) -> None:
         of_arg = name[instr.arg] if isinstance(name, tuple) else name
@@ -85,7 +85,7 @@ def _cell(event: str) -> Rewriter:
             self.emit("COPY", 4)
         self.call(2 if writes else 1)
         self.emit("POP_TOP")
-        self.room(4)
+        self.reserve_stack(4)
         self.out.append(instr)
 
     return rewrite
@@ -101,7 +101,7 @@ def _load_attr(self: _Instrumenter, instr: Instr) -> None:
 def _load_super_attr(self: _Instrumenter, instr: Instr) -> None:
     index, two_args, method = instr.arg >> 2, bool(instr.arg & 2), bool(instr.arg & 1)
     self.emit("PUSH_NULL")
-    place = 3 if PY313 else 4  # where the NULL goes: above super, or below it
+    place = 3 if PY313 else 4  # position of the NULL: above super, or below it
     # super, class, self, NULL -> NULL, super, class, self (or super, NULL, class, self)
     # or, without arguments, -> NULL, super, self, class (or super, NULL, self, class) -> NULL, super (or super, NULL)
     for depth in range(place, 1 if two_args else 2, -1):
@@ -110,7 +110,7 @@ def _load_super_attr(self: _Instrumenter, instr: Instr) -> None:
     for _ in range(2 - args):
         self.emit("POP_TOP")
     site = self.site(None, instr, offset=len(self.decoded.instrs))
-    self.room(1)
+    self.reserve_stack(1)
     self.before_call(site, instr, args, None, "N")
     self.extra_stack += 1  # the calls above happen one slot higher than the original's stack
     self.call(args)
@@ -119,7 +119,7 @@ def _load_super_attr(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _call(self: _Instrumenter, instr: Instr) -> None:
-    """A whole call: KW_NAMES, PRECALL and CALL (up to 3.12) stay together."""
+    """A complete call: KW_NAMES, PRECALL and CALL (up to 3.12) stay together."""
     group = [instr]
     while group[-1].name != "CALL":
         group.append(self.decoded.instrs[self.at + len(group)])
@@ -129,17 +129,17 @@ def _call(self: _Instrumenter, instr: Instr) -> None:
     self.position = last.pos
     self.before_call(site, instr, last.arg, names, self.states[instr][-(last.arg + (1 if PY313 else 2))])
     if PY313:
-        # specialised, CALL enters the __init__ of a class without asking who watches frames (PEP 523); CALL_KW always asks
+        # a specialized CALL enters a class's __init__ without the frame evaluation hook (PEP 523); CALL_KW always uses it
         self.const(())
         instr.op = _OP["CALL_KW"]
-        self.room(1)
+        self.reserve_stack(1)
     self.out.extend(group)
     self.at += len(group) - 1
     self.after_call(site)
 
 
 def _call_kw(self: _Instrumenter, instr: Instr) -> None:
-    """3.13: the keywords' names are the topmost operand, a constant."""
+    """3.13: the keyword names are the topmost operand, a constant."""
     previous = self.decoded.instrs[self.at - 1]
     if previous.name != "LOAD_CONST":
         raise UnknownStack(f"no names for the call at {instr!r}")
@@ -172,7 +172,7 @@ def _call_ex(self: _Instrumenter, instr: Instr) -> None:
         skip.target = self.emit("NOP")
         if has_kwargs:
             self.emit("SWAP", 2)
-        self.room(4)
+        self.reserve_stack(4)
     self.before("call_ex", site, 2 + has_kwargs + PY313, 1 + has_kwargs, int(has_kwargs))
     self.out.append(instr)
     self.after_call(site)
@@ -208,14 +208,14 @@ def _compare(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _slice(self: _Instrumenter, instr: Instr) -> None:
-    """``x[a:b]``, where the compiler makes no slice object: the slice, then the subscript that it stands for."""
+    """``x[a:b]`` compiled without a slice object: expanded into building the slice and a subscript."""
     self.emit("BUILD_SLICE", 2)
     instr.op, instr.arg = _OP["BINARY_SUBSCR"], 0
     _SUBSCRIPT(self, instr)
 
 
 def _extend(self: _Instrumenter, instr: Instr) -> None:
-    # [1, 2, 3] is compiled as the extension of an empty list by a constant: no event of the program's.
+    # [1, 2, 3] is compiled as the extension of an empty list by a constant, which is not an event of the program
     if self.decoded.instrs[self.at - 1].name != "LOAD_CONST":
         self.before("extend", self.site(), instr.arg + 1, 1)
     self.out.append(instr)
@@ -234,12 +234,12 @@ def _display(step: int) -> Rewriter:
 
 
 def _format(self: _Instrumenter, instr: Instr) -> None:
-    """FORMAT_VALUE: conversion and formatting in one."""
+    """FORMAT_VALUE: conversion and formatting in one instruction."""
     _formatting(self, [instr], _CONVERSIONS[instr.arg & 3], bool(instr.arg & 4))
 
 
 def _convert(self: _Instrumenter, instr: Instr) -> None:
-    """3.13: a conversion is an instruction of its own, and an event of its own where a format specification follows."""
+    """3.13: conversion is a separate instruction, and a separate event if a format specification follows."""
     following = self.decoded.instrs[self.at + 1]
     group = [instr, following] if following.name == "FORMAT_SIMPLE" else [instr]
     _formatting(self, group, _CONVERSIONS[instr.arg], False)
@@ -270,11 +270,11 @@ def _generator(self: _Instrumenter, instr: Instr) -> None:
     self.const(self.code)
     self.call(0)
     self.emit("POP_TOP")
-    self.room(2)
+    self.reserve_stack(2)
     self.out.append(instr)
 
 
-# how a branch on None is written in the source is not to be known
+# the bytecode doesn't show how a branch on None is written in the source
 _IS_NONE: Final = _event("is_", 1, 0, name="is")
 _REWRITERS: Final[dict[str, Rewriter]] = {
     "LOAD_GLOBAL": _event("global_read", name=lambda self, instr: self.name(instr.arg >> 1)),
@@ -348,5 +348,5 @@ _REWRITERS: Final[dict[str, Rewriter]] = {
 
 
 def instrument(code: CodeType) -> CodeType:
-    """The instrumented clone of a function's code. Raises UnknownStack when its stack layout cannot be worked out."""
+    """The instrumented clone of a function's code. Raises UnknownStack if its stack layout can't be determined."""
     return _Instrumenter(decode(code)).run()

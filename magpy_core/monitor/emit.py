@@ -1,8 +1,8 @@
 """Emitting instrumented bytecode: hooks, copies of operands, and the stack they need. Key type: :class:`Emitter`.
 
-Hooks are called as ``[hook, site, operands...]``: beside a callable CPython takes either a NULL, or a first argument. Up to
-3.12 that place is below the callable, ``[NULL, f, arguments...]`` or ``[f, first, arguments...]``; from 3.13 on it is above,
-``[f, NULL, arguments...]`` or, as before, ``[f, first, arguments...]``.
+Hooks are called as ``[hook, site, operands...]``: next to a callable, CPython expects either a NULL or a first argument. Up
+to 3.12 the NULL is below the callable, ``[NULL, f, arguments...]`` or ``[f, first, arguments...]``; from 3.13 on it is
+above, ``[f, NULL, arguments...]`` or ``[f, first, arguments...]``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from magpy_core.monitor.operands import operand_position
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
-WITH_RESULT: Final = frozenset({"T", "real", "imag"})  # attributes whose value is reported too: views of arrays
+WITH_RESULT: Final = frozenset({"T", "real", "imag"})  # attributes whose value is reported as well: views of arrays
 
 
 class Emitter:
-    """A clone in the making: the instructions, constants and stack room so far."""
+    """A clone under construction: its instructions, constants and stack size so far."""
 
     def __init__(self, decoded: Decoded) -> None:
         self.code = decoded.code
@@ -45,7 +45,7 @@ class Emitter:
         return instr
 
     def const(self, value: object) -> None:
-        """Push a constant of ours."""
+        """Push a constant that the original code doesn't have."""
         index = self.const_index.get(id(value))
         if index is None:
             index = self.const_index[id(value)] = len(self.consts)
@@ -65,7 +65,7 @@ class Emitter:
         self.const(HOOKS[name])
         self.const(site)
 
-    def room(self, slots: int) -> None:
+    def reserve_stack(self, slots: int) -> None:
         self.extra_stack = max(self.extra_stack, slots)
 
     def before(self, event: str, site: Site, *depths: int) -> None:
@@ -78,7 +78,7 @@ class Emitter:
                 self.const(None)
         self.call(len(depths))
         self.emit("POP_TOP")
-        self.room(2 + len(depths))
+        self.reserve_stack(2 + len(depths))
 
     def name(self, index: int) -> str:
         return self.code.co_names[index]
@@ -90,14 +90,14 @@ class Emitter:
     ) -> None:
         """Report a call.
 
-        ``beside`` is the state's letter of the place beside the callable: N, or V when there is one more argument.
-        ``above`` is how many slots lie above the arguments (1: the names of keyword arguments).
+        ``beside`` is the state of the stack slot next to the callable: N (NULL), or V if it holds one more argument.
+        ``above`` is the number of slots above the arguments (1: the names of keyword arguments).
         """
         if beside == "?":
             raise UnknownStack(f"unknown layout of the call at {instr!r}")
         self.hook("call" if names is None else "call_kw", site)
         values = args if beside == "N" else args + 1
-        # every copy makes the next operand one deeper, and the next operand is one shallower
+        # each copy moves the operands one deeper, and the next operand is one shallower: the depth stays the same
         self.emit("COPY", values + 3 + above + (PY313 and beside == "N"))
         for _ in range(values):
             self.emit("COPY", values + 3 + above)
@@ -106,11 +106,11 @@ class Emitter:
             self.const(names)
         self.call(2 if names is None else 3)
         self.emit("POP_TOP")
-        self.room(values + 4)
+        self.reserve_stack(values + 4)
 
     def around(self, event: str, site: Site, group: list[Instr], operands: int, nones: int = 0) -> None:
-        """The operation itself, ``group``; then its event's hook takes the operands (and so many times None) and the result,
-        and gives the result."""
+        """The operation itself, ``group``, then its hook, called with the operands, ``nones`` times None and the result. The
+        hook returns the result."""
         self.hook(event, site)
         for _ in range(operands):
             self.emit("COPY", operands + 2)
@@ -123,18 +123,18 @@ class Emitter:
         self.emit("SWAP", operands + 1)
         for _ in range(operands):
             self.emit("POP_TOP")
-        self.room(2 * operands + nones + 2)
+        self.reserve_stack(2 * operands + nones + 2)
 
     def after_call(self, site: Site) -> None:
-        """Hand the result on top of the stack to the hook, and take what it returns in its place."""
+        """Pass the result on top of the stack to the hook, and replace it by the hook's return value."""
         self.const(HOOKS["call_result"])
         self.emit("SWAP", 2)
         self.const(site)
         self.call(1)
-        self.room(2)
+        self.reserve_stack(2)
 
     def attribute(self, instr: Instr, index: int, method: bool) -> None:
-        """A plain attribute load in the place of ``instr``, beside a NULL if it was a method load."""
+        """A plain attribute load instead of ``instr``, with a NULL if it was a method load."""
         site = self.site(self.name(index), instr)
         self.before("attr_read", site, 1)
         instr.op, instr.arg = dis.opmap["LOAD_ATTR"], index << 1 if PY312 else index
@@ -146,4 +146,4 @@ class Emitter:
             self.emit("PUSH_NULL")
             if not PY313:
                 self.emit("SWAP", 2)
-            self.room(1)
+            self.reserve_stack(1)

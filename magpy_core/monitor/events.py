@@ -1,8 +1,8 @@
-"""What the monitor reports: :class:`Site` (where an event happened) and :class:`Observer` (one method per event).
+"""Events of the monitor: :class:`Site` (where an event happened) and :class:`Observer` (one method per event).
 
-Subclass Observer and override what you need: an event whose method is not overridden costs next to nothing. Methods run
-*before* the operation, so state looked at in one is the state before it; the ``*_result`` methods run after it and return
-the result, or an equal value of the same type with an identity of its own.
+Subclass Observer and override what you need: an event whose method is not overridden costs almost nothing. Methods run
+*before* the operation, so they see the state before it; the ``*_result`` methods run after it and return the result, or an
+equal value of the same type with a new identity.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Site:
 
     ``code`` is the original code object; ``index`` is unique in it; ``name`` is the attribute, global, cell or module name,
     the operator's symbol ("+", "+=", "<", "not in", "is"), or a format's conversion ("s", "r", "a"). Lines are 1-based,
-    columns 0-based UTF-8 byte offsets, as in ``code.co_positions()``; 0 where the compiler left none.
+    columns 0-based UTF-8 byte offsets, as in ``code.co_positions()``; 0 if unknown.
     """
 
     __slots__ = ("code", "col", "end_col", "end_lineno", "index", "lineno", "name", "opname")
@@ -46,7 +46,7 @@ class Observer:
     """Receives a recording's events. The methods of this base class do nothing."""
 
     def enter_frame(self, frame: Frame) -> bool:
-        """A function, generator or coroutine starts; True: report what it does, False: leave this frame alone."""
+        """A function, generator or coroutine starts; True: report its events, False: run it uninstrumented."""
         return True
 
     def global_read(self, site: Site) -> None:
@@ -57,7 +57,7 @@ class Observer:
     def global_delete(self, site: Site) -> None: ...
 
     def cell_read(self, site: Site, cell: CellType) -> None:
-        """A variable shared with an inner or outer function is read (own variables captured by inner ones included)."""
+        """A variable shared with an inner or outer function is read, or one that an inner function captures."""
 
     def cell_write(self, site: Site, cell: CellType, value: object) -> None: ...
 
@@ -67,7 +67,7 @@ class Observer:
         """``obj.<site.name>``; methods too. ``super().x`` is a call of super, then a read of x from its result."""
 
     def attr_result(self, site: Site, obj: object, result: Any) -> object:
-        """Only of the attributes that ``monitor.emit.WITH_RESULT`` names."""
+        """Only for the attributes in ``monitor.emit.WITH_RESULT``."""
         return result
 
     def attr_write(self, site: Site, obj: object, value: object) -> None: ...
@@ -110,26 +110,26 @@ class Observer:
         """``is`` / ``is not``, branches on None included."""
 
     def is_result(self, site: Site, lhs: object, rhs: object, result: Any) -> object:
-        return result  # of two operands in the source, not of a branch on None
+        return result  # only for `is` in the source, not for a branch on None
 
     def contains(self, site: Site, item: object, container: object) -> None: ...
 
     def truth(self, site: Site, value: object) -> None:
-        """The truth of a value decides a branch, or ``not`` takes it."""
+        """A branch or ``not`` tests the truth of ``value``."""
 
     def iterate(self, site: Site, obj: object) -> None: ...
 
     def iterate_result(self, site: Site, obj: object, result: Any) -> object:
-        """``result`` is what the for loop is about to use; another iterator over equal elements may take its place."""
+        """``result`` is the iterator that the for loop uses; another iterator over equal elements may replace it."""
         return result
 
     def unpack(self, site: Site, obj: object) -> None: ...
 
     def extend(self, site: Site, target: object, iterable: object) -> None:
-        """``[*x]``, ``{**x}``, ``f(*x)``: target is what is being filled; None when x itself is handed to a call."""
+        """``[*x]``, ``{**x}``, ``f(*x)``: ``target`` is the container being filled; None for the arguments of a call."""
 
     def hashed(self, site: Site, key: object) -> None:
-        """``{key}``, ``{key: value}`` and comprehensions: a set or dict display takes key in."""
+        """``{key}``, ``{key: value}`` and comprehensions: ``key`` is added to a new set or dict."""
 
     def match(self, site: Site, subject: object) -> None: ...
 
@@ -152,11 +152,11 @@ class Observer:
         """``raise exc``; for a bare ``raise``, the exception being handled (None if there is none)."""
 
     def caught(self, site: Site, error: object, classes: object) -> None:
-        """``except classes``: whether it takes ``error``; ``classes`` is a class or a tuple of classes."""
+        """``except classes`` tests whether it catches ``error``; ``classes`` is a class or a tuple of classes."""
 
     def yield_(self, site: Site, value: object) -> None:
-        """A generator hands ``value`` to whoever resumed it."""
+        """A generator yields ``value``."""
 
     def return_(self, site: Site, value: object) -> None:
-        """A function hands ``value`` to whoever called it: another function, or native code (a key function's value). From
-        3.12 on a constant is returned without this event."""
+        """A function returns ``value`` to its caller: another function, or native code (for example ``sorted``, from a key
+        function). From 3.12 on, the return of a constant has no event."""

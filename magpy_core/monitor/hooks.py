@@ -1,8 +1,8 @@
-"""The functions that instrumented code calls: from an instruction in a user's frame to a method of the thread's Observer.
+"""The functions that instrumented code calls; they pass an event to the method of the thread's Observer.
 
-A hook looks up the recording of the running thread (none: nothing happens), calls the observer's method if it is
-overridden, and lets no exception of ours out. Clones hold these functions as constants, so they outlive recordings. Hooks
-are all alike and on the hot path, so they are written from one text, as the observer's methods say.
+A hook looks up the recording of the running thread (without one, it does nothing), calls the observer's method if it is
+overridden, and contains exceptions of MagPy. Clones hold these functions as constants, so they outlive recordings. Hooks
+are on the hot path and have the same structure, so they are generated from one template and the observer's signatures.
 
 Key names: :data:`active` (thread id -> :class:`Handlers` of its innermost recording), :data:`HOOKS` (event name -> hook).
 """
@@ -31,10 +31,10 @@ Handler = Callable[..., Any]
 
 
 class Handlers(list["Handler | None"]):
-    """An observer's overridden methods, by event number; None where there is nothing to call.
+    """An observer's overridden methods, by event number; None for a method that is not overridden.
 
-    ``error`` is set to AT_LIMIT before anything is called about an exception: at the recursion limit nothing can be called
-    any more. (The exception itself would keep the user's frames alive.)
+    ``error`` is set to AT_LIMIT before an exception is handled, because nothing can be called at the recursion limit. (The
+    exception itself would keep the user's frames alive.)
     """
 
     __slots__ = ("error", "fail")
@@ -50,7 +50,7 @@ active: dict[int, Handlers] = {}
 
 
 def _from_signal_handler(traceback: TracebackType | None) -> bool:
-    """Whether a signal handler raised an exception: Python may run one while a frame of ours is on top."""
+    """Whether a signal handler raised an exception: Python may run one while a frame of MagPy is on top."""
     codes = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
     while traceback is not None:
         if traceback.tb_frame.f_code in codes:
@@ -60,12 +60,13 @@ def _from_signal_handler(traceback: TracebackType | None) -> bool:
 
 
 def belongs_to_user(error: BaseException) -> bool:
-    """Whether an exception caught in our code is the user's: Ctrl-C, or whatever else a signal handler raised."""
+    """Whether an exception caught in MagPy's code is the user's: Ctrl-C, or raised by a signal handler."""
     return isinstance(error, KeyboardInterrupt) or _from_signal_handler(error.__traceback__)
 
 
 def contain(handlers: Handlers, error: BaseException) -> None:
-    """Keep an exception of a hook from user code: it becomes the recording's failure. Exceptions of signals go on.
+    """Store an exception of a hook as the recording's failure, so that user code doesn't see it. Re-raise it if it is the
+    user's (a signal).
 
     At the recursion limit this raises RecursionError itself; so would the user's next call.
     """
@@ -80,7 +81,7 @@ class ChangedResult(TypeError):
 
 
 def _same_type(handlers: Handlers, site: Site, result: object, changed: object) -> object:
-    if type(changed) is type(result) or site.opname == "GET_ITER":  # an iterator of another type will do
+    if type(changed) is type(result) or site.opname == "GET_ITER":  # an iterator may have another type
         return changed
     handlers.fail(ChangedResult(f"{site!r}: {type(result).__name__} became {type(changed).__name__}"))
     return result
@@ -91,37 +92,37 @@ _dict_of: Final[Callable[[type], dict[str, Any]]] = type.__dict__["__dict__"].__
 
 
 def _iterable(kind: type) -> bool:
-    """Whether the interpreter would try to iterate over instances of a type (asked without running a metaclass's code)."""
+    """Whether the interpreter would try to iterate over instances of a type; runs no code of a metaclass."""
     return any("__iter__" in names or "__getitem__" in names for names in map(_dict_of, _mro_of(kind)))
 
 
 _TEXT: Final = """
-def {name}({takes}):
+def {name}({parameters}):
     handlers = active.get(get_ident())
     if handlers is not None and (handler := handlers[{index}]) is not None:
         try:
-            {tell}
+            {notify}
         except BaseException as error:
             handlers.error = AT_LIMIT
             contain(handlers, error)
     return {result}
 """
-_TAKE_RESULT: Final = "if (changed := handler({tells})) is not result: return _same_type(handlers, site, result, changed)"
+_RESULT: Final = "if (changed := handler({arguments})) is not result: return _same_type(handlers, site, result, changed)"
 
 _OTHERS: Final = {
-    # hook: its event, what the clone gives it, what it tells the observer, what the clone gets
-    "call_result": ("call_result", "result, site", _TAKE_RESULT.format(tells="site, result"), "result"),
+    # hook: its event, parameters, call of the observer's method, return value
+    "call_result": ("call_result", "result, site", _RESULT.format(arguments="site, result"), "result"),
     "call": ("call", "site, fn, args", "handler(site, fn, args, None)", "None"),
     "call_kw": (  # the last values are keyword arguments of these names
         "call", "site, fn, values, names",
         "handler(site, fn, values[:-len(names)], dict(zip(names, values[-len(names):], strict=True)))", "None",
     ),
-    "call_ex": (  # args that are no tuple are no iterable either, and the call is about to fail
+    "call_ex": (  # args that are not a tuple are not iterable either, and the call is about to fail
         "call", "site, fn, args, kwargs",
         "if type(args) is tuple: handler(site, fn, args, dict(kwargs) if kwargs else None)", "None",
     ),
     "call_exit": ("call", "site, fn, error", "handler(site, fn, (type(error), error, error.__traceback__), None)", "None"),
-    # before ``f(*args)``: whether the clone must spread args into a tuple; what can't be is left to the call's own error
+    # before ``f(*args)``: whether the clone must convert args to a tuple; if it is not iterable, the call itself fails
     "call_star": ("extend", "site, args", "handler(site, None, args)", "type(args) is not tuple and _iterable(type(args))"),
     "item_write_slice": ("item_write", "site, obj, a, b, value", "handler(site, obj, slice(a, b), value)", "None"),
     "import_name": ("import_name", "site", "handler(site, site.name)", "None"),
@@ -131,17 +132,17 @@ _OTHERS: Final = {
 
 def _text_of(name: str) -> str:
     if name in _OTHERS:
-        event, takes, tell, result = _OTHERS[name]
-    else:  # it takes what the observer's method takes
-        event, takes = name, ", ".join([*signature(getattr(Observer, name)).parameters][1:])
-        tell, result = f"handler({takes})", "None"
+        event, parameters, notify, result = _OTHERS[name]
+    else:  # the parameters of the observer's method
+        event, parameters = name, ", ".join([*signature(getattr(Observer, name)).parameters][1:])
+        notify, result = f"handler({parameters})", "None"
         if name.endswith("_result"):
-            tell, result = _TAKE_RESULT.format(tells=takes), "result"
-    return _TEXT.format(name=name, takes=takes, index=EVENTS.index(event), tell=tell, result=result)
+            notify, result = _RESULT.format(arguments=parameters), "result"
+    return _TEXT.format(name=name, parameters=parameters, index=EVENTS.index(event), notify=notify, result=result)
 
 
 FILE: Final = __file__.removesuffix(".py") + ".generated"
-"""Where the hooks' code says it is."""
+"""The file name in the hooks' code objects."""
 HOOKS: Final[dict[str, Handler]] = {}
 _NAMES: Final[dict[str, Any]] = {
     "__builtins__": OWN_BUILTINS, "active": active, "get_ident": get_ident, "sys": sys, "AT_LIMIT": AT_LIMIT,

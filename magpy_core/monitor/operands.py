@@ -1,5 +1,5 @@
-"""Which source text an event is about, where the compiler gives an instruction the position of more. Key function:
-operand_position."""
+"""The source position of an event, if the compiler gives its instruction the position of a larger construct.
+Key function: operand_position."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _OF_OPERAND: Final = ("POP_JUMP_", "JUMP_IF_", "GET_ITER", "FORMAT_VALUE")
 
 
 def operand_position(instrs: list[Instr], at: int, joins: set[Instr]) -> Position:
-    """The position of the instruction ``at``; of one that only looks at a value, where that value was computed.
+    """The position of the instruction ``at``; for one that only tests or uses a value, the position of that value.
 
-    A conditional jump's own position may be that of the whole ``if`` statement, and so for the iterable of a ``for`` and the
-    fields of an f-string (on 3.11; later versions are more exact). ``joins``: instructions that jumps go to, which take
-    values from more than one place.
+    On 3.11 a conditional jump may have the position of the whole ``if`` statement, and likewise the iterable of a ``for``
+    and the fields of an f-string (later versions are more exact). ``joins``: jump targets, whose operands come from more
+    than one place.
     """
     instr = instrs[at]
     if not instr.name.startswith(_OF_OPERAND) or instr in joins:
         return instr.pos
-    if instr.name == "FORMAT_VALUE" and instr.arg & 4:  # behind the value is its format
+    if instr.name == "FORMAT_VALUE" and instr.arg & 4:  # the value is followed by its format
         at -= 1
         if instrs[at].name != "LOAD_CONST":
             return instr.pos

@@ -1,6 +1,6 @@
-"""Where things happened, as the user sees it: sites and running frames as findings' Locations.
+"""Source locations: sites and running frames as findings' Locations.
 
-Columns: CPython counts UTF-8 bytes, a Location counts code points; the line's text (through linecache) tells the difference.
+Columns: CPython counts UTF-8 bytes, a Location counts code points; the line's text (from linecache) is used to convert.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from magpy_core.monitor.record import is_own_file
 _COMMENT: Final = re.compile(r"(?:^|\s)#[^'\"]*$")
 _WITH: Final = re.compile(r"(?:async\s+)?with\b")
 _EVENT_FILES: Final = frozenset((hooks.FILE, eval_frame.__file__))
-"""Files whose functions call an observer: in an event, one of their frames is right above the user's."""
+"""Files whose functions call an observer: during an event, the user's frame is the caller of one of their frames."""
 
 _LIBRARIES: Final = tuple(
     {os.path.join(p, "") for k in ("stdlib", "platstdlib", "purelib", "platlib") if (p := sysconfig.get_path(k))}
@@ -37,7 +37,7 @@ _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{o
 
 @functools.lru_cache(maxsize=8192)
 def is_user_file(filename: str) -> bool:
-    """Whether a file is the user's own: not the standard library, an installed package, ours, or code without a file."""
+    """Whether a file exists and is the user's: not of the standard library, an installed package or MagPy."""
     if filename.startswith(("<", *_LIBRARIES)) or is_own_file(filename) or any(p in filename for p in _INSTALLED):
         return False
     return has_source(filename)
@@ -45,14 +45,14 @@ def is_user_file(filename: str) -> bool:
 
 @functools.lru_cache(maxsize=8192)
 def has_source(filename: str) -> bool:
-    """Whether lines of this file can be shown. A relative name is trusted: the program may have changed its folder."""
+    """Whether lines of this file can be shown. A relative name is trusted: the program may have changed the directory."""
     if filename.startswith("<"):
         return False
     return not os.path.isabs(filename) or filename in linecache.cache or os.path.exists(filename)
 
 
 def _character(filename: str, lineno: int, column: int, module_globals: dict[str, Any] | None) -> int:
-    """A UTF-8 byte column as a code-point column; unchanged if the line's text is not to be had."""
+    """A UTF-8 byte column as a code-point column; unchanged if the line's text is unavailable."""
     line = linecache.getline(filename, lineno, module_globals)
     if line.isascii():
         return column
@@ -60,7 +60,7 @@ def _character(filename: str, lineno: int, column: int, module_globals: dict[str
 
 
 def code_location(code: CodeType, position: InCode, module_globals: dict[str, Any] | None = None) -> Location:
-    """A position of an instruction of ``code``, as ``co_positions`` gives it."""
+    """The location of an instruction of ``code`` with this position from ``co_positions``."""
     lineno, end_lineno, col, end_col = position
     first = lineno or code.co_firstlineno
     last = end_lineno or first
@@ -68,7 +68,7 @@ def code_location(code: CodeType, position: InCode, module_globals: dict[str, An
     start = Position(first - 1, _character(name, first, col or 0, module_globals))
     end = Position(last - 1, _character(name, last, end_col or 0, module_globals))
     if last > first and _WITH.match(text := linecache.getline(name, first, module_globals), start.character):
-        end = Position(first - 1, len(_COMMENT.sub("", text).rstrip()))  # of a block, its first line
+        end = Position(first - 1, len(_COMMENT.sub("", text).rstrip()))  # only the first line of a block
     file = name if name.startswith("<") else os.path.abspath(name)
     return Location(file, Range(start, max(start, end)), code.co_qualname)
 
@@ -91,23 +91,23 @@ def text_at(location: Location, longest: int = 60) -> str:
 
 
 def frame_location(frame: FrameType) -> Location:
-    """The instruction a running frame is at."""
+    """The location of the instruction that a running frame executes."""
     return instruction_location(frame.f_code, frame.f_lasti, frame.f_globals)
 
 
 def instruction_location(code: CodeType, offset: int, module_globals: dict[str, Any] | None = None) -> Location:
-    """The instruction at a byte ``offset`` (``f_lasti``, ``tb_lasti``) of ``code``."""
+    """The location of the instruction at a byte ``offset`` (``f_lasti``, ``tb_lasti``) of ``code``."""
     position = next(islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None))
     return code_location(code, position, module_globals)
 
 
 def user_frame() -> FrameType | None:
-    """The Python frame an event is about; outside of events, the innermost running one that is not our own code."""
+    """The Python frame that caused the current event; outside of events, the innermost frame without MagPy's code."""
     frame: FrameType | None = sys._getframe(1)
     innermost: FrameType | None = None
     while frame is not None:
         filename = frame.f_code.co_filename
-        if filename in _EVENT_FILES:  # whatever is further in is the observer
+        if filename in _EVENT_FILES:  # the frames inside it are the observer's
             return frame.f_back
         if innermost is None and not is_own_file(filename):
             innermost = frame
@@ -116,20 +116,20 @@ def user_frame() -> FrameType | None:
 
 
 def past_own_frames(frame: FrameType | None, also: str = "") -> FrameType | None:
-    """The innermost of ``frame`` and its callers that runs neither our own code nor that of the file ``also``."""
+    """The innermost of ``frame`` and its callers that runs neither MagPy's code nor that of the file ``also``."""
     while frame is not None and (is_own_file(name := frame.f_code.co_filename) or name == also):
         frame = frame.f_back
     return frame
 
 
 def current_globals() -> dict[str, Any]:
-    """The globals of :func:`user_frame`: what ``global_read`` and the other global events are about."""
+    """The globals of :func:`user_frame`, which ``global_read`` and the other global events refer to."""
     frame = user_frame()
     return frame.f_globals if frame is not None else {}
 
 
 def frames_inside(stop: FrameType | None = None) -> Iterator[FrameType]:
-    """The frames that are not ours, innermost first; ``stop`` and everything outside of it are left out."""
+    """The frames that don't run MagPy's code, innermost first, up to but not including ``stop``."""
     frame = user_frame()
     while frame is not None and frame is not stop:
         if not is_own_file(frame.f_code.co_filename):
@@ -138,7 +138,7 @@ def frames_inside(stop: FrameType | None = None) -> Iterator[FrameType]:
 
 
 def return_location(code: CodeType, line: int = 0) -> Location | None:
-    """Where a function returns: the ``return`` statement that holds ``line``, else its only one; None if that is unclear."""
+    """Where a function returns: the ``return`` statement that contains ``line``, else its only one; None if ambiguous."""
     try:
         tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except (SyntaxError, ValueError):
@@ -155,7 +155,7 @@ def return_location(code: CodeType, line: int = 0) -> Location | None:
 
 
 def _returns(function: ast.AST) -> list[ast.Return]:
-    """The ``return`` statements of a function itself, not of those defined in it."""
+    """The ``return`` statements of a function, without those of functions defined in it."""
     found: list[ast.Return] = []
     todo = list(ast.iter_child_nodes(function))
     while todo:

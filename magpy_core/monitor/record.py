@@ -34,19 +34,18 @@ _CO_OPTIMIZED: Final = 0x1
 
 _MAX_CLONES: Final = 10_000
 _clones: dict[int, tuple[CodeType, CodeType | None]] = {}
-"""id(original code) -> (the original, kept alive; its clone, or None if its frames are left alone)."""
+"""id(original code) -> (the original, kept alive; its clone, or None if it must not be instrumented)."""
 
 _HEADROOM: Final = 200
 _SWITCH_INTERVAL: Final = 1e-4
 
 
 class _ProcessWide:
-    """What holds for the whole process while any thread records: first in sets it up, last out takes it back.
+    """Process-wide settings while any thread records: the first recording changes them, the last one restores them.
 
-    The recursion limit is raised, so that hooks take no levels from the user's code. The interval after which a thread must
-    let another one run is shortened: torch lets go of the interpreter's lock whenever an instrumented frame starts, and with
-    another thread busy would get it back only after that interval, 5 ms. And code that the user's own torch.compile marked
-    as not to be looked at is made visible.
+    The recursion limit is raised, so that hooks use no levels of the user's code. The thread switch interval is shortened:
+    torch releases the GIL whenever an instrumented frame starts, and while another thread is busy would get it back only
+    after that interval, 5 ms. Code that the user's own torch.compile marked as skipped is made visible.
     """
 
     def __init__(self) -> None:
@@ -73,24 +72,24 @@ class _ProcessWide:
             self._recordings -= 1
             if self._recordings:
                 return
-            if len(_clones) > _MAX_CLONES:  # a program that keeps making new code
+            if len(_clones) > _MAX_CLONES:  # a program that keeps creating new code
                 _clones.clear()
             if sys.getrecursionlimit() == self._raised_limit:  # otherwise the user has set it meanwhile
                 sys.setrecursionlimit(self._raised_limit - _HEADROOM)
             if sys.getswitchinterval() == self._short_interval:
-                sys.setswitchinterval(self._interval + 5e-7)  # which cuts off what is below a microsecond
+                sys.setswitchinterval(self._interval + 5e-7)  # setswitchinterval truncates to microseconds
             restore_marks(self._marks)
             self._marks = []
 
-    def as_set(self, fn: object, found: float) -> float:
-        """What ``sys.getrecursionlimit`` or ``sys.getswitchinterval`` would give if nothing were recorded."""
+    def user_setting(self, fn: object, found: float) -> float:
+        """What ``sys.getrecursionlimit`` or ``sys.getswitchinterval`` would return without a recording."""
         if fn is sys.getrecursionlimit and found == self._raised_limit:
             return found - _HEADROOM
         return self._interval if fn is sys.getswitchinterval and found == self._short_interval else found
 
 
 _process_wide = _ProcessWide()
-as_set = _process_wide.as_set
+user_setting = _process_wide.user_setting
 
 
 def is_own_file(filename: str) -> bool:
@@ -99,9 +98,9 @@ def is_own_file(filename: str) -> bool:
 
 
 def clone_of(code: CodeType) -> CodeType | None:
-    """The clone of a code object, made once; None if its frames must be left alone.
+    """The clone of a code object, created once; None if it must not be instrumented.
 
-    Only functions are replaced: module and class bodies keep their variables in a dict that the replacing frame lacks.
+    Only functions are instrumented: module and class bodies keep their variables in a dict that the clone's frame lacks.
     """
     known = _clones.get(id(code))
     if known is not None:
@@ -115,7 +114,7 @@ def clone_of(code: CodeType) -> CodeType | None:
 
 
 class ForkedChild(RuntimeError):
-    """A recording was going on when the process forked; it goes on in the parent only."""
+    """The process forked during a recording, which continues in the parent only."""
 
 
 def _after_fork() -> None:
@@ -129,16 +128,16 @@ os.register_at_fork(after_in_child=_after_fork)
 def _text(error: BaseException) -> str:
     try:
         return "".join(traceback.format_exception(error, chain=False))
-    except Exception as another:  # the standard library runs with the program's builtins, whatever it did to them
+    except Exception as another:  # the standard library runs with the program's builtins, which it may have replaced
         return f"{type(error).__name__} (its traceback could not be formatted: {type(another).__name__})"
 
 
 class record:
-    """Context manager: instrument what this thread runs inside the block, and report it to ``observer``.
+    """Context manager: instrument the functions that this thread calls inside the block, and report to ``observer``.
 
-    Per thread, and nestable: the inner recording alone gets the events while it lasts. ``observer_failure`` is the first
-    exception that a method of the observer, or the monitor itself, raised: nothing is reported after it. It keeps no
-    traceback, which would hold the user's objects alive; ``failure_traceback`` has its text.
+    Per thread, and nestable: while an inner recording runs, only it gets the events. ``observer_failure`` is the first
+    exception that a method of the observer, or the monitor itself, raised: nothing is reported after it. It has no
+    traceback, which would keep the user's objects alive; ``failure_traceback`` has its text.
     """
 
     def __init__(self, observer: Observer) -> None:
@@ -153,7 +152,7 @@ class record:
         return self._handlers.error or self._interception.error
 
     def fail(self, error: BaseException) -> None:
-        """End the recording because of ``error`` (the first one is kept); the program goes on."""
+        """End the recording because of ``error`` (the first one is kept); the program continues."""
         handlers = self._handlers
         if not self.failure_traceback:
             handlers.error = error
@@ -167,7 +166,7 @@ class record:
         return self.observer_failure is None and self.observer.enter_frame(frame)
 
     def __enter__(self) -> record:
-        token = disable()  # an outer recording has nothing to do with what follows
+        token = disable()  # an outer recording must not see what follows
         try:
             check_versions()
             _process_wide.enter()
@@ -181,13 +180,13 @@ class record:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        disable()  # the rest of this is nobody's business either
+        disable()  # an outer recording must not see the rest either
         thread = self._interception.thread
         if self._outer is None:
             active.pop(thread, None)
         else:
             active[thread] = self._outer
         pending = self._interception.remove()
-        _process_wide.leave()  # last: taking entries off a code object takes torch's mark with them
+        _process_wide.leave()  # last: removing a code object's cache entries removes torch's mark with them
         if pending is not None and exc is None:
             raise pending

@@ -54,7 +54,7 @@ class Arguments:
                 return value
             self.varying.append((sym, value))
             return self.ops.inputs.number(sym)
-        if kinds.is_number_of_numpy(value):  # `numpy.float64` is a float
+        if kinds.is_numpy_number(value):  # `numpy.float64` is a float
             return value.item()
         if type(value) is type and value in _PYTHON_DTYPES:
             return _PYTHON_DTYPES[value]

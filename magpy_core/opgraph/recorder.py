@@ -16,9 +16,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.torch.eval_frame import never_intercept
-from magpy_core._compat.torch.surroundings import asked_for
+from magpy_core._compat.torch.surroundings import dispatched_function
 from magpy_core._compat.torch.tensor_guards import has_own_functions, no_subclass_functions
-from magpy_core._compat.torch.torch_state import PlainDispatchMode, put_back, set_aside
+from magpy_core._compat.torch.torch_state import PlainDispatchMode, resume_mode, suspend_mode
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import REFUSED
 from magpy_core.monitor.hooks import belongs_to_user
@@ -47,7 +47,7 @@ class OpRecorder(TorchFunctionMode):
         kwargs = kwargs or {}
         ops = self.ops
         try:
-            func = asked_for(func)  # it inspects the calling frames: call it directly from here
+            func = dispatched_function(func)  # it inspects the calling frames: call it directly from here
         except Exception as error:
             ops.failure = ops.failure or error.with_traceback(None)
         if ops.failure is not None or ops.op_depth or _contained(ops, True, ops.host.paused):
@@ -113,13 +113,13 @@ def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tupl
         raise
     finally:
         if aside:
-            _contained(ops, None, put_back, ops.shadow)
+            _contained(ops, None, resume_mode, ops.shadow)
     return _contained(ops, result, ops.host.finish, pending, result)
 
 
 def _disable_shadow(ops: OperatorGraph, pending: Any) -> bool:
     """Disable the shadow recorder inside a recorded call, unless it has to observe the call; whether that was done."""
-    return not (type(pending) is Operation and pending.is_observed_inside) and set_aside(ops.shadow)
+    return not (type(pending) is Operation and pending.is_observed_inside) and suspend_mode(ops.shadow)
 
 
 def _contained(ops: OperatorGraph, instead: Any, step: Callable[..., Any], *args: Any) -> Any:
@@ -194,7 +194,7 @@ def _has_numpy_number(value: Any) -> bool:
     """Whether ``value`` is a NumPy number, or a list or tuple that holds one at any depth."""
     if is_a(value, (list, tuple)):
         return any(map(_has_numpy_number, value))
-    return kinds.is_number_of_numpy(value)
+    return kinds.is_numpy_number(value)
 
 
 def _attribute(ops: OperatorGraph, func: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Finish:

@@ -15,7 +15,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.fake import (
-    RealLeftAlone,
+    ProtectRealTensors,
     assumptions,
     fakify,
     hint_of,
@@ -227,7 +227,7 @@ class ShapeTracker:
                 return getattr(args[0], target)(*args[1:], **kwargs)
             if isinstance(target, types.BuiltinFunctionType):
                 return target(*args, **kwargs)
-            with RealLeftAlone() as above:  # a custom function or a script: it may change tensors that are not its arguments
+            with ProtectRealTensors() as above:  # custom code may change tensors that are not its arguments
                 try:
                     return target(*args, **kwargs)
                 finally:

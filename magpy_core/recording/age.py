@@ -1,4 +1,4 @@
-"""Age: whether an object was made inside the region or existed before it. Key type: Age."""
+"""Age: whether an object was created inside the region or existed before it. Key type: Age."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from magpy_core.replay.ir import MadeInside
 
 
 class Age(BasicTracker):
-    """Objects without a source are assumed internal; the garbage collector's youngest generation decides at exit."""
+    """Objects without a source are assumed internal; the garbage collector's newest generation decides at exit."""
 
-    _young: set[int] | None = field(default=None, init=False)
+    _new_objects: set[int] | None = field(default=None, init=False)
     only_inside: dict[int, tuple[Any, Unsupported, Any]] = field(default_factory=dict, init=False)
 
     def assume_internal(self, obj: Any) -> None:
-        """``obj`` has no source: the region must have made it, which is checked at exit."""
+        """``obj`` has no source: the region must have created it, which is checked at exit."""
         if id(obj) not in self.refgraph.assumed_internal:
             self.refgraph.assumed_internal[id(obj)] = (obj, self.journal.site)
 
     def is_made_inside(self, obj: Any) -> bool | None:
-        """Whether the region made ``obj``. The collector is off while recording and its youngest generation was empty at
-        entry, so what it lists now was made since. None for objects the collector does not track."""
-        if self._young is None:
-            self._young = {id(o) for o in gc.get_objects(0)}
-        if id(obj) in self._young:
+        """Whether the region created ``obj``. The collector is off while recording and its newest generation was empty at
+        entry, so the objects in it were created since. None for objects that the collector does not track."""
+        if self._new_objects is None:
+            self._new_objects = {id(o) for o in gc.get_objects(0)}
+        if id(obj) in self._new_objects:
             return True
         return False if gc.is_tracked(obj) else None
 
     def check_assumptions(self) -> None:
-        """Every object that was assumed internal must have been made inside."""
-        self._young = None
+        """Check that every object that was assumed internal was created inside."""
+        self._new_objects = None
         for obj, refusal, site in self.only_inside.values():
             if not self.is_made_inside(obj) and not self.journal.is_explained(site):
                 if is_a(refusal, MadeInside):

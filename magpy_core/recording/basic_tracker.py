@@ -1,4 +1,4 @@
-"""BasicTracker: what every part of a recording holds. Key type: BasicTracker."""
+"""BasicTracker: the base class of all parts of a recording. Key type: BasicTracker."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from magpy_core.recording.ledger import Ledger
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 class _Dataclass:
-    """Makes a dataclass of each class below it."""
+    """Makes each subclass a dataclass."""
 
     def __init_subclass__(cls) -> None:
         dataclass(eq=False)(cls)
 
 
 class BasicTracker(_Dataclass):
-    """One part of a recording. It owns its fields; what a capture is made of goes to the ledger, refusals to the journal."""
+    """One part of a recording. It owns its fields; the contents of a capture go to the ledger, refusals to the journal."""
 
     ledger: Ledger
     journal: Journal

@@ -1,4 +1,4 @@
-"""Basics: the group of the trackers that need no values. Key type: Basics."""
+"""Basics: the group of trackers that know no values. Key type: Basics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from magpy_core.recording.pauses import Pauses
 
 
 class Basics:
-    """What the trackers of all groups stand on."""
+    """The trackers that all other groups use."""
 
     stack: CallStack
     pauses: Pauses

@@ -1,4 +1,4 @@
-"""CallStack: the calls in progress, one typed frame each, and what becomes of their results.
+"""CallStack: the calls in progress, and the handlers of their results.
 
 Key types: CallStack, Call, Consumer.
 """
@@ -16,11 +16,11 @@ from magpy_core.opgraph.scalars import ScalarTable, Sym
 
 
 class Consumer(enum.Enum):
-    """What a callee does with what Python functions return to it (a key function, ``__len__``)."""
+    """How a callee uses the results of Python functions that it calls (a key function, ``__len__``)."""
 
-    PYTHON = enum.auto()  # it is Python code itself: events show what it does
-    PASSES = enum.auto()  # native code that passes it on as it is
-    KEEPS = enum.auto()  # native code that uses it unobserved
+    PYTHON = enum.auto()  # it is Python code: events show the use
+    PASSES = enum.auto()  # native code that returns the result unchanged
+    KEEPS = enum.auto()  # native code that uses the result unobserved
 
 
 @dataclass(slots=True)
@@ -28,9 +28,9 @@ class Call:
     """One call in progress.
 
     ``number_of`` is the tensor whose number the call reads (``x.item()``), until it has been read.
-    ``receive`` turns the callee's own result into what the program gets; a callback into Python drops it.
-    ``unobserved``: what to do instead where native code makes the call, so that no event shows its result.
-    ``returned`` ends what was begun with the call (a node, a checkpoint), however many calls it made.
+    ``receive`` converts the callee's result to the program's; a callback into Python resets it.
+    ``unobserved`` is called instead if native code makes the call, so that no event shows its result.
+    ``returned`` ends what began with the call (a node, a checkpoint), even if the call made others.
     """
 
     site: Any
@@ -42,7 +42,7 @@ class Call:
 
 
 class TensorLength:
-    """Receives ``len(tensor)``: native code makes a number of its own, so the copy that carries the symbol goes out here."""
+    """Receives ``len(tensor)``: native code creates a new number, replaced here by a copy with the symbol."""
 
     def __init__(self, scalars: ScalarTable) -> None:
         self._scalars = scalars
@@ -53,7 +53,7 @@ class TensorLength:
 
 
 class CallStack:
-    """``torch``: the call into torch (its site and callee) that the operator recorder is expected to see next."""
+    """``torch``: the call into torch (its site and callee) that the operator recorder must see next."""
 
     def __init__(self) -> None:
         self.frames: list[Call] = []
@@ -65,7 +65,7 @@ class CallStack:
         self.frames.append(Call(site, consumer, number_of))
 
     def leave(self, site: Any) -> Call | None:
-        """The call at ``site`` has returned; calls above it left by an exception."""
+        """The call at ``site`` has returned; calls above it ended with an exception."""
         for i in range(len(self.frames) - 1, -1, -1):
             if self.frames[i].site is site:
                 call = self.frames[i]
@@ -74,7 +74,7 @@ class CallStack:
         return None
 
     def expect(self, receive: Callable[[Any], Any] | None, unobserved: Callable[[], None] | None = None) -> None:
-        """What becomes of the result of the call that is about to run."""
+        """Set the handlers for the result of the call that is about to run."""
         if self.frames:
             self.frames[-1].receive, self.frames[-1].unobserved = receive, unobserved
 
@@ -86,8 +86,8 @@ class CallStack:
         self.frames[-1].returned = returned
 
     def reads_number_of(self, tensor: torch.Tensor) -> bool:
-        """Whether the number that is being read from ``tensor`` goes to the program itself, by the call in progress. Other
-        native code (``math.sqrt(t)``, ``"%d" % t``) would take it where no event follows it."""
+        """Whether the call in progress returns the number that is being read from ``tensor`` to the program. Other native
+        code (``math.sqrt(t)``, ``"%d" % t``) would use it unobserved."""
         call = self.frames[-1] if self.frames else None
         if call is None or call.number_of is not tensor:
             return False
@@ -96,5 +96,5 @@ class CallStack:
 
     @property
     def consumer(self) -> Consumer | None:
-        """Of the innermost call; None outside of any."""
+        """The consumer of the innermost call; None if there is no call."""
         return self.frames[-1].consumer if self.frames else None

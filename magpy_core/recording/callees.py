@@ -1,4 +1,4 @@
-"""What a callee is: native or not, what it does with what it is given back, whose number it reads.
+"""Facts about a callee: whether it is native, how it uses results of its callbacks, which tensor's number it reads.
 
 Key functions: consumer_of, number_read_from.
 """
@@ -25,7 +25,8 @@ MEMBER = (types.MemberDescriptorType, types.GetSetDescriptorType)
 DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
-# Native code calls `__index__` for a number that it uses itself (`range`, a subscript); no complex number carries a symbol.
+# Without `__index__`, which native code calls for numbers that it uses itself (`range`, a subscript), and complex numbers,
+# which carry no symbol.
 _GIVES_NUMBERS = named(Fact.READS_ITEM | Fact.READS_FLOAT | Fact.READS_INT | Fact.GIVES_LIST) - {"__index__"}
 
 
@@ -34,24 +35,24 @@ _COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if i
 
 
 def is_copying(site: Any) -> bool:
-    """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo. They reveal only which objects are
-    one, which is guarded for outside objects."""
+    """Whether this is ``copy.deepcopy`` itself, which uses ids as keys of its memo. They reveal only which objects are the
+    same, which is guarded for objects from outside."""
     return site is not None and site.code in _COPYING
 
 
 def consumer_of(fn: Any) -> Consumer:
-    """What a callee does with what Python functions return to it."""
+    """How a callee uses the results of Python functions that it calls."""
     tp = type(fn)
     if tp in (types.FunctionType, types.MethodType, functools.partial, LRU_CACHE):
         return Consumer.PYTHON
     python_class = is_a(fn, type) and kinds.is_heap_type(fn)
     if python_class or is_a(class_lookup(tp, "__call__")[0], types.FunctionType):
         return Consumer.PYTHON
-    return Consumer.PASSES if entry(fn).returns_given else Consumer.KEEPS
+    return Consumer.PASSES if entry(fn).returns_callback_result else Consumer.KEEPS
 
 
 def number_read_from(fn: Any, args: tuple[Any, ...]) -> Any:
-    """The tensor of which a call gives numbers: ``x.item()``, ``int(x)``; None for any other call."""
+    """The tensor whose numbers a call returns: ``x.item()``, ``int(x)``; None for any other call."""
     if fn is int or fn is float:
         return args[0] if len(args) == 1 else None
     if type(fn) is types.BuiltinFunctionType:

@@ -1,4 +1,4 @@
-"""Decisions: where the program's path depends on a value that only the graph knows. Key type: Decisions."""
+"""Decisions: the program's path depends on a value that only the graph computes. Key type: Decisions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from magpy_core.refgraph.kinds import is_a
 
 
 class Decisions(BasicTracker):
-    """Each decision cuts the graph, runs ahead of it as a condition, or is checked after it."""
+    """Each decision cuts the graph, is checked before it as a condition, or is checked after it."""
 
-    _fixed: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers that branches made so far have fixed, by id
+    _fixed: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers fixed by earlier branches, by id
 
     def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
-        """The program's path from here on depends on ``sym`` having this outcome."""
+        """From here on, the program's path depends on ``sym`` having this outcome."""
         if sym.on_host:
             for leaf in sym.leaves():
                 if what == "value" and leaf is sym:
@@ -38,10 +38,10 @@ class Decisions(BasicTracker):
         cut = condition is None and not (asserted or self.ledger.fullgraph)
         place = self.journal.places.now(site, self.journal.site).location if cut else None
         self.ledger.decisions.append(Decision(sym, outcome, last, site, asserted or self.ledger.fullgraph, condition, place))
-        if not asserted or self.ledger.fullgraph:  # an assertion is looked at after the branches behind it
+        if not asserted or self.ledger.fullgraph:  # an assertion is checked after the branches that follow it
             self._fixed[id(sym)] = sym
         if what == "type":
-            return  # nobody needs to know that a number stays one
+            return  # not worth a finding
         read = self._described(sym, what) if number else self.describe_read(sym)
         values: tuple[Value, ...] = (Value("outcome", repr(outcome)),)
         severity: Severity | None = Severity.INFORMATION
@@ -61,7 +61,7 @@ class Decisions(BasicTracker):
                 text = f"This branch depends on {read}: it is checked after the graph has run."
             hint = "No action needed. A check outside the region would cost less."
         elif what == "sizes":
-            text, values, severity = f"{read}, which no compiler takes.", (), None
+            text, values, severity = f"{read}, which no compiled backend supports.", (), None
             hint = "Keep the full size and a mask, or read the size outside the region."
         elif number:
             text = f"{read}, so the graph is cut here."
@@ -72,13 +72,13 @@ class Decisions(BasicTracker):
         self.journal.note(code, text, hint=hint, values=values, site=site, severity=severity)
 
     def _is_fixed(self, sym: Any) -> bool:
-        """Whether this capture holds for one value of ``sym`` only, by the branches made so far."""
+        """Whether earlier branches restrict this capture to one value of ``sym``."""
         if id(sym) in self._fixed:
             return True
         return sym.kind == "call" and all(self._is_fixed(a) for a in sym.args if is_a(a, Sym))
 
     def branch(self, sym: Any, outcome: Any, what: str) -> None:
-        """From the operator recorder: a tensor's own truth or value decided."""
+        """From the operator recorder: the truth or value of a tensor decides."""
         self.decide(sym, outcome, what, self.journal.site)
 
     def describe_read(self, sym: Any) -> str:
@@ -95,10 +95,10 @@ class Decisions(BasicTracker):
     def _described(self, sym: Any, what: str) -> str:
         if what != "sizes":
             return self.describe_use(sym)
-        return f"{self.journal.quoted_expression() or 'Python'} gives Python a size that depends on tensor data"
+        return f"{self.journal.quoted_expression() or 'The program'} returns a data-dependent size to Python"
 
     def describe_use(self, sym: Any) -> str:
-        """Who needs the exact number, and where it came from."""
+        """The expression that needs the exact number, and the one that read it."""
         use = self.journal.quoted_expression()
         reads = [leaf.payload.meta.get("magpy_site") for leaf in sym.leaves() if leaf.kind == "node"]
         read = next((text for site in reads if (text := self.journal.source_text(site))), "")

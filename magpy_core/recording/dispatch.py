@@ -1,4 +1,4 @@
-"""Dispatch: a call is about to run: who handles it, by what the callee is. Key type: Dispatch."""
+"""Dispatch: selects the handler of a call by the kind of its callee. Key type: Dispatch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAST_PATHS = frozenset(
     cls.forward.__code__
     for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
 )
-"""These check whether a mode watches their operations, and compute differently if so: our own mode must not count."""
+"""These compute differently if a mode is active: MagPy's own mode must not count."""
 
 
 class Dispatch(Tracker):
@@ -60,11 +60,11 @@ class Dispatch(Tracker):
             self.outside.expect_setting(site, fn, args, refuses=True)
 
     def call_result(self, site: Any, result: Any) -> Any:
-        """The call at ``site`` has returned ``result``; gives what the program gets."""
+        """The call at ``site`` has returned ``result``; returns the program's result."""
         self.basics.pauses.in_call = False
         call = self.basics.stack.leave(site)
         if self.basics.stack.torch is not None and self.basics.stack.torch[0] is site:
-            self.torch_calls.missed()  # before an operator's recording would count for it
+            self.torch_calls.missed()  # before another operator is taken for it
         if call is None:
             return result
         if call.returned is not None:
@@ -87,7 +87,7 @@ class Dispatch(Tracker):
             else:
                 self.dispatch(site, fn.__func__, (fn.__self__, *args), kwargs)
         elif tp is types.MethodWrapperType and fn.__name__ == "__getattribute__" and type(fn.__self__) is types.ModuleType:
-            # how torch.backends' modules find attributes that are not settings
+            # the modules of torch.backends find attributes that are not settings this way
             self.access.reads.attr(fn.__self__, args[0], site)
         elif tp in BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
             if (applied := applied_class(fn)) is not None:
@@ -129,7 +129,7 @@ class Dispatch(Tracker):
         if policy.module_of(type(fn)).partition(".")[0] == "numpy":
             if kinds.is_numpy_value(type(fn)):
                 self.outside.call_numpy(site, fn, args, kwargs)
-            else:  # numpy.vectorize and the like: Python is called from native code
+            else:  # numpy.vectorize etc.: native code calls Python
                 self.outside.host_call(site, fn, Verdict.UNKNOWN)
         elif is_a(raw, types.FunctionType) and owner is not None:
             self.facts.classes.member(type(fn), "__call__", site)
@@ -162,7 +162,7 @@ class Dispatch(Tracker):
             self.calls.methods.call(site, owner, fn.__name__, args, kwargs, fn)
 
     def _descriptor(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``list.append(x, 1)``, ``object.__setattr__(o, "a", 1)``: a method taken from its class."""
+        """``list.append(x, 1)``, ``object.__setattr__(o, "a", 1)``: a method called through its class."""
         if args and is_a(args[0], torch.Tensor) and issubclass(type(args[0]), fn.__objclass__):
             self.basics.stack.torch = (site, fn)
         elif args and is_a(args[0], fn.__objclass__):

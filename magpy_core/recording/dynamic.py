@@ -1,6 +1,7 @@
-"""What varies from the first capture on: marked dimensions; with ``dynamic=True``, sizes and integers among the arguments.
+"""Values that are dynamic from the first capture on: marked dimensions; with ``dynamic=True``, sizes and integers among the
+arguments.
 
-It becomes part of what is learned, as if it had varied before. Key functions: may_vary, tensor_met, integer_met.
+They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_integer.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.source import Source
 
-#: What these hold keeps its sizes: weights, running statistics, an optimizer's state.
+#: Tensors inside these keep their sizes: weights, running statistics, an optimizer's state.
 _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, torch.nn.Parameter)
 
 
-def may_vary(learned: Learned) -> bool:
-    """Whether anything may turn out to vary in a recording."""
-    return bool(learned.dims) or learned.dynamic or (learned.marks and marks.are_there())
+def may_be_dynamic(learned: Learned) -> bool:
+    """Whether a recording may have dynamic sizes or numbers."""
+    return bool(learned.dims) or learned.dynamic or (learned.marks and marks.any_marked())
 
 
-def tensor_met(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
-    """A tensor from outside is used for the first time in the recording. Sizes of 0 and 1 stay what they are: operations
-    treat them in their own way."""
+def assume_dims(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
+    """Assume dynamic dimensions of a tensor from outside at its first use in the recording. Sizes 0 and 1 are static:
+    operations treat them specially."""
     learned = ledger.learned
-    if not may_vary(learned):
+    if not may_be_dynamic(learned):
         return
     with no_torch_function():
         if tensor.layout is not torch.strided:
@@ -42,8 +43,8 @@ def tensor_met(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
         learned.assumed.add(source.path)
 
 
-def integer_met(ledger: Ledger, source: Source, value: object) -> None:
-    """A number from outside is about to be read."""
+def assume_integer(ledger: Ledger, source: Source, value: object) -> None:
+    """Assume that an integer from outside is dynamic, before it is read."""
     learned = ledger.learned
     if not learned.dynamic or type(value) is not int or source.path in learned.exact or source.path in learned.numbers:
         return
@@ -53,7 +54,7 @@ def integer_met(ledger: Ledger, source: Source, value: object) -> None:
 
 
 def _is_of_arguments(ledger: Ledger, source: Source) -> bool:
-    """Whether a value was reached from an argument, and not through a module, an optimizer or a parameter."""
+    """Whether a value is reached from an argument, but not through a module, an optimizer or a parameter."""
     chain = source.chain()
     if chain[0].kind not in ("arg", "kwarg"):
         return False

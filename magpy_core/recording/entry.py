@@ -17,7 +17,7 @@ from magpy_core.refgraph.kinds import is_a
 def enter(
     ledger: Ledger, facts: Facts, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments to call ``target`` with: numbers that are known to vary are private copies that carry their symbols."""
+    """The arguments for the call of ``target``: dynamic numbers are private copies that carry their symbols."""
     sources = ledger.sources
     fn = target
     if is_a(fn, types.MethodType):
@@ -41,14 +41,14 @@ def enter(
 
 
 def _add_self(ledger: Ledger, target: Any) -> None:
-    """The object that is called, or whose method is: always the same one, but its class may change."""
+    """Add the called object or the method's object as a root: it is always the same one, but its class may change."""
     source = ledger.sources.const(target, "self")
     ledger.refgraph.add(target, source)
     ledger.refgraph.read(source, guard.TYPE, type(target), None)
 
 
 def parameter_names(target: Any) -> list[str]:
-    """Names of the positional parameters, as the caller of ``target`` counts them."""
+    """Names of the positional parameters for callers of ``target``."""
     fn = target
     if is_a(fn, torch.nn.Module):
         fn = fn.forward

@@ -1,4 +1,4 @@
-"""Exit: what a run has seen becomes the plan of its replay, or is refused where anything is in doubt. Key type: Exit."""
+"""Exit: a finished run becomes a replay plan, or is refused in case of doubt. Key type: Exit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from magpy_core.replay.plan import Planner
 
 
 class Exit(Tracker):
-    """Makes the plan."""
+    """Creates the plan."""
 
     nodes: Nodes
     outside: Outside
@@ -41,14 +41,14 @@ class Exit(Tracker):
             return None
         planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.basics.age.is_made_inside)
         planner.constants = self.facts.functions.code_constants()
-        planner.error_leaves = self._error_kept
+        planner.error_leaves = self._refuse_kept_error
         planner.change_found = self.basics.interference.check
         plan = planner.plan(result, self.facts.contents.reread_all, self.ledger.outputs, self.ledger.field_writes)
         self.basics.numbers.restore_shared_ints()
         return plan
 
     def _left_open(self) -> None:
-        """What the region began and did not end, what it expected and did not see."""
+        """Check everything that the region began and did not end, and calls into torch that were not recorded."""
         self.imports.imports_failed()
         self.output.loggers_changed()
         if self.basics.stack.torch is not None:
@@ -62,28 +62,28 @@ class Exit(Tracker):
     # -- exceptions --------------------------------------------------------------------------------------------
 
     def _raised(self, error: BaseException) -> Plan | None:
-        """The region is left by ``error``: a call whose guards hold raises again, in plain Python."""
+        """The region raises ``error``: a call whose guards hold runs in plain Python and raises again."""
         if not is_a(error, Exception):
-            self.journal.refuse("MP307", f"The region was left by {type(error).__name__}.")
+            self.journal.refuse("MP307", f"The region raises {type(error).__name__}.")
             return None
         text = " ".join(str(error).split())[:120]
-        said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        message = f"The region leaves by an exception (`{said}`); such a call runs as plain Python."
+        shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        message = f"The region raises an exception (`{shown}`); such a call runs as plain Python."
         self.journal.note("MP307", message, place=self.journal.places.raised(error))
         return Plan(Const(None), True, [], [])
 
     def _outside_errors_raised(self) -> None:
-        """An exception from outside that was raised has another traceback now, and perhaps another context."""
+        """Refuse if an exception from outside was raised: its traceback has changed, and perhaps its context."""
         for node, entry in self.refgraph.errors:
             if node.obj.__traceback__ is not entry:
-                text = f"A `{type(node.obj).__name__}` from outside is raised and caught, so that its traceback grows."
+                text = f"A `{type(node.obj).__name__}` from outside is raised and caught; replay can't extend its traceback."
                 self.journal.refuse("MP110", text, place=self.journal.places.raised(node.obj))
 
-    def _error_kept(self, error: BaseException) -> None:
-        """Of an exception that was raised, a finding says where."""
+    def _refuse_kept_error(self, error: BaseException) -> None:
+        """Report an exception that was raised inside and leaves the region, at the line that raised it."""
         if error.__traceback__ is None:
             return
-        text = f"A `{type(error).__name__}` that was raised inside is kept; replay can't make its traceback again."
+        text = f"A `{type(error).__name__}` that was raised inside is kept; replay can't recreate its traceback."
         hint = "Keep its text, or `error.with_traceback(None)`."
         self.journal.refuse("MP110", text, hint=hint, place=self.journal.places.raised(error))
         raise Unsupported("", "reported")

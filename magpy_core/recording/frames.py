@@ -1,5 +1,5 @@
-"""Frames: which frames are monitored. Known frames of libraries have handlers in the trackers; other library code is left
-alone.
+"""Frames: which frames are monitored. Known frames of libraries have handlers in the trackers; other library code is not
+monitored.
 
 Key type: Frames.
 """
@@ -26,7 +26,7 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
 
-_APART = "Compile what is around the call apart, or what it calls: that is a region of its own."
+_DISABLED_HINT = "Compile the code around the call, or functions that the disabled function calls, as separate regions."
 _CONTEXTLIB = STDLIB_FOLDER + "contextlib.py"
 
 
@@ -48,7 +48,7 @@ class Frames(Tracker):
     _known: dict[types.CodeType, Callable[[Any], bool]] = field(default_factory=dict, init=False)
 
     def handled_by(self, handlers: Iterable[Tracker]) -> None:
-        """The frames that the modules of these trackers name are theirs."""
+        """Register the known frames of these trackers' modules."""
         owners = {type(handler).__module__: handler for handler in handlers}
         self._known = {
             code: types.MethodType(handler, owners[module.__name__])
@@ -88,16 +88,16 @@ class Frames(Tracker):
         return True
 
     def _disabled(self, code: types.CodeType) -> bool:
-        """The program wants this call to be in no capture (`magpy_core.disable`)."""
+        """The program has excluded this call from captures (`magpy_core.disable`)."""
         if not self.ledger.ops.op_depth:
             self.basics.numbers.escape_hidden(self.journal.site)
-            text = f"{HERE} calls what `magpy_core.disable` keeps out of captures: the region can't be captured around it."
-            self.journal.refuse_call_if_repeated(Unsupported("MP112", text, hint=_APART))
+            text = f"{HERE} calls code that `magpy_core.disable` excludes: a capture can't contain the call."
+            self.journal.refuse_call_if_repeated(Unsupported("MP112", text, hint=_DISABLED_HINT))
         self.basics.pauses.code = code
         return False
 
     def _method_of_library(self, frame: Any) -> None:
-        """``len(poly1d)``, ``masked.mask = m``, ``graph_module.code``: Python that runs without a call of the program's."""
+        """``len(poly1d)``, ``masked.mask = m``, ``graph_module.code``: library code that runs without a call event."""
         code = frame.f_code
         first = frame.f_locals.get(code.co_varnames[0])
         cls = type(first)
@@ -105,13 +105,13 @@ class Frames(Tracker):
             return
         raw = lookup.class_lookup(cls, code.co_name)[0]
         if (cls.__module__ or "").partition(".")[0] == "numpy":
-            if is_a(raw, (types.FunctionType, property)):  # these objects change without a trace
+            if is_a(raw, (types.FunctionType, property)):  # changes of these objects can't be observed
                 called = cls if is_a(raw, property) else raw
                 self.outside.host_call(self.journal.site, called, Verdict.UNKNOWN)
         elif code.co_name == "__enter__" or (is_a(raw, property) and getattr(raw.fget, "__code__", None) is code):
             self.access.arguments.read_state(first, self.journal.site)
 
     def _called_by_library(self) -> bool:
-        """contextlib is monitored for the user's context managers, not for those of the torch files that are left alone."""
+        """contextlib is monitored for the user's context managers, but not for those in unmonitored library files."""
         frame = past_own_frames(sys._getframe(1), _CONTEXTLIB)
         return frame is not None and is_library_file(frame.f_code.co_filename)

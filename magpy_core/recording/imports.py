@@ -1,4 +1,4 @@
-"""Imports: the first import of a module runs its body once, unmonitored; which module it gives is guarded.
+"""Imports: the first import of a module runs its body once, unmonitored; the imported module is guarded.
 
 Key type: Imports.
 """
@@ -26,7 +26,7 @@ class Imports(Tracker):
     _failed: dict[str, Any] = field(default_factory=dict, init=False)
 
     def importing(self) -> bool:
-        """Whether the frame that starts was called by the import system or a module's body (an import no event showed)."""
+        """Whether the starting frame was called by the import system or a module's body (an import without an event)."""
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and (name := frame.f_code.co_filename).startswith(OWN_DIRECTORY):
             frame = frame.f_back
@@ -34,12 +34,12 @@ class Imports(Tracker):
             return False
         while frame is not None and frame.f_code is not FIND_AND_LOAD:
             if frame.f_code.co_filename.startswith(OWN_DIRECTORY):
-                return False  # the region's own call, at the end of the program's main module
+                return False  # the call of the region itself, in the program's main module
             frame = frame.f_back
         return frame is not None
 
     def import_name(self, site: Any, name: str) -> None:
-        """The first import of a module runs its body once, which is not part of what the region computes."""
+        """The first import of a module runs its body once, which is not part of the region's computation."""
         self.journal.site = site
         parts = name.split(".")
         for n in range(1, len(parts) + 1):
@@ -49,13 +49,13 @@ class Imports(Tracker):
             self._failed[name] = site
 
     def module_imported(self, name: str, site: Any) -> None:
-        """An import gives what ``sys.modules`` has by that name."""
+        """Guard the entry of ``sys.modules`` that an import returns."""
         module = sys.modules.get(name)
         if is_a(module, types.ModuleType):
             self.refgraph.read(self._module_entry(name), guard.IS, module, site)
 
     def imports_failed(self) -> None:
-        """At exit: what the region could not import must still not be there."""
+        """At exit: guard that modules that could not be imported are still absent."""
         for name, site in self._failed.items():
             if name not in sys.modules:
                 self.refgraph.read(self._module_entry(name), guard.ABSENT, None, site)
@@ -67,7 +67,7 @@ class Imports(Tracker):
         return self.sources.item(node.source, name)
 
     def import_call(self, frame: Any) -> bool:
-        """``importlib.import_module``, as lazily loading packages call it."""
+        """``importlib.import_module``, which packages call to load modules lazily."""
         if self.basics.pauses.code is None:
             name, package = frame.f_locals.get("name"), frame.f_locals.get("package")
             if is_a(name, str) and (package or not name.startswith(".")):

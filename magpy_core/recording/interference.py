@@ -1,7 +1,7 @@
-"""Interference: what other threads did to the objects of a region while it was recorded.
+"""Interference: writes of other threads to the objects of a region during its recording.
 
-A snapshot's difference has their writes too. Where one has run meanwhile, a capture is only made of a recording whose every
-change an event of its own thread explains, and whose guards hold at its end. Key type: Interference.
+A snapshot's difference includes their writes. If another thread has run, a recording becomes a capture only if events of its
+own thread explain every change, and its guards hold at the end. Key type: Interference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from magpy_core.refgraph.snapshot import Change, slot_name
 
 @dataclass(eq=False)
 class Interference:
-    """Whether other threads have run since this was made, and what no event of the recording's own thread explains."""
+    """Whether other threads have run since the start, and the objects with changes that no event of this thread explains."""
 
     refgraph: RefGraph
     unexplained: list[str] = field(default_factory=list, init=False)
@@ -29,15 +29,15 @@ class Interference:
         return now is None or now != self._before
 
     def check(self, node: Node, change: Change) -> None:
-        """Note ``node`` unless events have shown that the region made this change."""
+        """Add ``node`` to ``unexplained`` unless events have shown that the region made this change."""
         if change.op == "del_attr" and self._is_kept_elsewhere(node, change.key):
             return
         if not any(written.explains(change) for written in (node, *self._same_table(node))):
             self.unexplained.append(node.source.describe())
 
     def _is_kept_elsewhere(self, node: Node, name: str) -> bool:
-        """Whether the attribute was not there and is not, because its class has put what was assigned into a table of its
-        own (a module its buffers). Without that table, another thread may have deleted it."""
+        """Whether the attribute is absent because its class stored the assigned value in another table (a module in its
+        buffers). Otherwise another thread may have deleted it."""
         if node.snapshot is None or name in (node.snapshot.attrs or {}) or name not in node.noted:
             return False
         value = node.noted[name]
@@ -45,7 +45,7 @@ class Interference:
         return any(other.noted.get(slot_name(name), ABSENT) is value for other in others)
 
     def _same_table(self, node: Node) -> list[Node]:
-        """The node of an object's ``__dict__``, or of the object whose ``__dict__`` it is: events name one of the two."""
+        """The node of an object's ``__dict__``, or of the object that a ``__dict__`` belongs to: events name either."""
         if node.kind == kinds.DICT:
             owner = node.source.base if node.source.kind == "dict" else None
             return [other for other in self.refgraph.written() if other.source is owner]

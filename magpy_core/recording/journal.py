@@ -1,8 +1,8 @@
-"""Journal: how one recording says no. It holds the recording's status, its findings and the event being handled.
+"""Journal: the refusals and findings of one recording, its status, and the event being handled.
 
-There are four ways to say no: `refuse` (no capture, but the recording goes on to find other reasons), `skip_call` (this call
-can't be captured, the next one may be), `refuse_if_repeated` (the program may do it once, to set itself up) and `abort` (the
-recording ends at once). Key types: Journal, Aborted.
+There are four ways to refuse: `refuse` (no capture, but the recording continues to find other reasons), `skip_call` (this
+call can't be captured, the next one may be), `refuse_if_repeated` (the program may do it once, for initialization) and
+`abort` (the recording ends immediately). Key types: Journal, Aborted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from magpy_core.replay.ir import MadeInside
 
 FAILED = object()
 """What `Journal.contained` returns for a step that failed."""
-SET_UP_HINT = "No action needed if it sets something up once: the next call is captured."
+SET_UP_HINT = "No action needed if this happens once, for initialization: the next call is captured."
 
 
 class Aborted(Exception):
@@ -28,7 +28,8 @@ class Aborted(Exception):
 
 
 class Journal:
-    """Status, findings and places of one recording. ``set_up``: what earlier calls did that replay can't repeat."""
+    """Status, findings and places of one recording. ``set_up``: messages about earlier calls' actions that replay can't
+    repeat."""
 
     def __init__(self, region_id: str, location: Location, set_up: set[str]) -> None:
         self.region_id = region_id
@@ -36,7 +37,7 @@ class Journal:
         self.refused = False
         self.aborted = False
         self.skip_reason = ""
-        self.graph_incomplete = False  # some operator was not recorded: errors about its result are consequences
+        self.graph_incomplete = False  # an operator was not recorded: errors about its result are consequences
         self.site: Any = None  # the site of the event being handled, or of the last one
         self.places = Places(lambda: location)
         self._set_up, self._set_up_before = set_up, frozenset(set_up)
@@ -44,13 +45,13 @@ class Journal:
         self._unrecorded_calls: set[Location] = set()
         self._on_abort: list[Callable[[], None]] = []
 
-    # -- saying no ---------------------------------------------------------------------------------------------
+    # -- refusing ----------------------------------------------------------------------------------------------
 
     def refuse(
         self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
         place: Place | None = None,
     ) -> None:  # fmt: skip
-        """No capture comes of this run: report why at the current line. The recording goes on, to find other reasons."""
+        """Refuse to capture this run, and report why at the current line. The recording continues to find other reasons."""
         self.refused = True
         self.note(code, message, hint=hint, values=values, site=site, place=place)
 
@@ -62,7 +63,7 @@ class Journal:
         self.refuse(code, message, hint=hint, site=site)
 
     def refuse_call_if_repeated(self, error: Unsupported) -> None:
-        """As `refuse_if_repeated`, for a call whose result has no value in the graph."""
+        """Like `refuse_if_repeated`, for a call whose result has no value in the graph."""
         self.graph_incomplete = True
         self._unrecorded_calls.add(self.places.now(None, self.site).location)
         error.message = self._quoted(error.message)
@@ -73,8 +74,8 @@ class Journal:
         self.skip_reason = self.skip_reason or why
 
     def refuse_if_repeated(self, error: Unsupported, site: Any = None) -> None:
-        """This call does what replay can't. A program that sets itself up does so once, and the next call is captured; one
-        that does it again is refused."""
+        """This call does something that replay can't. If the program does it once, for initialization, the next call is
+        captured; if it does it again, it is refused."""
         if error.message in self._set_up_before:
             self.refuse(error.code, error.message, hint=error.hint, site=site)
             return
@@ -83,9 +84,9 @@ class Journal:
         self.note(error.code, error.message, hint=error.hint or SET_UP_HINT, site=site, severity=Severity.INFORMATION)
 
     def refuse_error(self, error: Unsupported) -> None:
-        """What a step raised. An error without a code is the consequence of something already reported."""
+        """Report an error that a step raised. An error without a code is a consequence of something already reported."""
         if not error.code:
-            self.refused = self.refused or not self.skip_reason  # of a call that is skipped: the next one may be captured
+            self.refused = self.refused or not self.skip_reason  # after a skipped call, the next one may be captured
         elif is_a(error, MadeInside):
             self.refuse_if_repeated(error)
         else:
@@ -98,7 +99,7 @@ class Journal:
         self.refuse("MP901", f"MagPy's own recorder failed ({kind}: {error}); this call ran as plain Python.")
 
     def contained(self, step: Callable[..., Any], *args: Any) -> Any:
-        """Run a step of the recorder. Whatever goes wrong refuses the capture and never reaches the program: `FAILED`."""
+        """Run a step of the recorder. An exception refuses the capture and never reaches the program: returns `FAILED`."""
         try:
             return step(*args)
         except Exception as error:
@@ -109,16 +110,16 @@ class Journal:
                     self.refuse_error(error)
                 else:
                     self.internal_error(error)
-            except Exception:  # what fails may be the finding
+            except Exception:  # creating the finding may fail too
                 self.refused = True
         return FAILED
 
     def on_abort(self, release: Callable[[], None]) -> None:
-        """``release`` drops what a tracker holds of the program's objects when the recording is aborted."""
+        """Call ``release`` when the recording is aborted: it drops references to the program's objects."""
         self._on_abort.append(release)
 
     def abort(self, message: str, site: Any, code: str = "MP110", hint: str = "") -> NoReturn:
-        """End the recording here, before it makes an object of the program live longer than it would otherwise."""
+        """End the recording here, before it extends the lifetime of an object of the program."""
         self.refuse(code, message, site=site, hint=hint)
         self.aborted = True
         for release in self._on_abort:
@@ -126,11 +127,11 @@ class Journal:
         raise Aborted(message)
 
     def refuse_compiled_code(self, what: str) -> None:
-        """Code that another compiler made runs inside the region: its operators can't be seen."""
+        """Refuse code of another compiler inside the region: its operators can't be observed."""
         self.refuse_call(
             "MP112",
             f"{what} runs inside the region; its operators can't be observed, so the two can't be captured as one.",
-            hint="Call the Python function or module that it was made from: MagPy compiles the whole region.",
+            hint="Call the original Python function or module: MagPy compiles the whole region.",
         )
 
     # -- reporting ---------------------------------------------------------------------------------------------
@@ -139,14 +140,14 @@ class Journal:
         self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
         place: Place | None = None, severity: Severity | None = None,
     ) -> None:  # fmt: skip
-        """Report at the user's current line (of ``site``, if it is one), once for each place and code. Of what one call into
-        a library leads to, only the first finding is reported."""
+        """Report at the user's current line (that of ``site`` if it is in the user's code), once for each place and code. Of
+        several findings inside one call of a library, only the first is reported."""
         message = self._quoted(message, site)
         if place is None:
             place = self.places.now(site, self.site)
         reported = self._reported.setdefault(place.location, {})
         rank = (severity or lookup(code).severity).rank
-        # after the run, all that has no line of its own is placed at its end
+        # after the run, findings without a line are placed at its end
         key = code if self.places.running or site is not None else f"{code} {message}"
         if reported.get(key, rank + 1) <= rank or (
             place.deeper and self.places.running and min(reported.values(), default=rank + 1) <= rank
@@ -168,14 +169,14 @@ class Journal:
         return not is_user_file(site.code.co_filename) or self.places.now(site).location in self._reported
 
     def is_unrecorded_call(self) -> bool:
-        """Whether the current line makes a call that was refused as a whole."""
+        """Whether the current line contains a call that was refused."""
         return bool(self._unrecorded_calls) and self.places.now(None, self.site).location in self._unrecorded_calls
 
     def source_text(self, site: Any) -> str:
         return "" if site is None else text_at(site_location(site))
 
     def quoted_expression(self, site: Any = None) -> str:
-        """The expression being evaluated as the user wrote it, and the library's expression it led to."""
+        """The user's expression being evaluated, and the library's expression inside it if there is one."""
         site = site or self.site
         inner = self.source_text(site)
         if site is None or is_user_file(site.code.co_filename):

@@ -1,6 +1,7 @@
-"""Ledger: what all trackers of one recording write to. Key types: Ledger, Learned, Decision, Output.
+"""Ledger: the data shared by all trackers of one recording. Key types: Ledger, Learned, Decision, Output.
 
-A tracker keeps to itself what it alone needs. What a capture is made of stands here, until `recording.trace` freezes it.
+Data that only one tracker needs is in its own fields. The ledger has the contents of a capture, until `recording.trace`
+freezes them.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from magpy_core.refgraph.source_table import SourceTable
 
 @dataclass
 class Learned:
-    """What earlier calls of the region showed: access paths of numbers that vary, dimensions that vary."""
+    """Facts from earlier calls of the region: access paths of dynamic numbers, dynamic dimensions."""
 
     numbers: set[str] = field(default_factory=set)
     dims: dict[str, set[int]] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
     set_up: set[str] = field(default_factory=set)
-    """What earlier calls did that no replay can, and that a program may do once, to set itself up."""
+    """Messages about actions of earlier calls that replay can't repeat, and that a program may do once."""
     twice: bool = False
     """Whether a result of the region was differentiated twice."""
     dynamic: bool = False
-    """Whether sizes and integers among the arguments vary from the first capture on (`recording.dynamic`)."""
+    """Whether sizes and integers among the arguments are dynamic from the first capture on (`recording.dynamic`)."""
     marks: bool = True
-    """Whether marked dimensions count."""
+    """Whether marked dimensions are dynamic."""
     assumed: set[str] = field(default_factory=set)
-    """What is among the numbers and dimensions though no call has shown it: it may be too much to ask."""
+    """Paths of numbers and dimensions that are assumed dynamic although no call has shown it; this may prevent a capture."""
 
     def withdraw(self) -> bool:
-        """Assume no more than what calls have shown; whether more was assumed."""
+        """Drop all assumptions that no call has shown; returns whether there were any."""
         for path in self.assumed:
             self.numbers.discard(path)
             self.dims.pop(path, None)
@@ -48,9 +49,9 @@ class Learned:
 
 @dataclass
 class Decision:
-    """The program's path depended on a value only the graph knows: a cut after ``last_node``.
-    ``asserted``: no cut, because on the other side the program only raises, or because the region must be one graph. It is
-    checked when the whole graph has run, and everything is undone if it went the other way.
+    """The program's path depends on a value that only the graph computes: a cut after ``last_node``.
+    ``asserted``: no cut, because the other branch only raises, or because the region must be one graph. It is checked after
+    the whole graph has run, and everything is undone if the outcome differs.
     """
 
     sym: Sym
@@ -59,7 +60,7 @@ class Decision:
     site: Any
     asserted: bool = False
     condition: tuple[Any, ...] | None = None
-    """The operations that decide, if they take only the graph's inputs: no cut, they run ahead of the graph."""
+    """The operations that compute the decision, if they need only the graph's inputs: no cut, they run before the graph."""
     place: Location | None = None  # of the finding that reports a cut
 
 
@@ -74,12 +75,12 @@ class Output:
 
 @dataclass
 class Ledger:
-    """Shared by the trackers of one recording. ``undo`` runs when the call has returned, last first."""
+    """Shared by the trackers of one recording. ``undo`` runs after the call, in reverse order."""
 
     learned: Learned
     scalars: ScalarTable
     fullgraph: bool = False
-    ops: OperatorGraph = field(init=False)  # set when the parts that it reports to are there
+    ops: OperatorGraph = field(init=False)  # set after the trackers that it reports to are created
     refgraph: RefGraph = field(default_factory=RefGraph)
     decisions: list[Decision] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
@@ -87,7 +88,7 @@ class Ledger:
     undo: list[Callable[[], None]] = field(default_factory=list)
     tensor_writes: list[tuple[torch.Tensor, Source, Any]] = field(default_factory=list)
     field_writes: list[tuple[torch.Tensor, str, Any, Any]] = field(default_factory=list)
-    with_history: set[str] = field(default_factory=set)  # paths of tensors from outside that autograd saw changing
+    with_history: set[str] = field(default_factory=set)  # paths of tensors from outside that were written under autograd
 
     @property
     def sources(self) -> SourceTable:

@@ -1,5 +1,5 @@
-"""Library code that is not monitored: which files it is in, and which of its functions are one operation. Key functions:
-is_library_file, is_one_operation."""
+"""Library code that is not monitored: its files, and its functions that are one operation. Key functions: is_library_file,
+is_one_operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from magpy_core._compat.torch.dynamo import bypass
 
 TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 STDLIB_FOLDER = os.path.dirname(os.__file__) + os.sep
-# Library files whose Python is a thin layer over recorded operations: left alone, trusted to depend on their arguments only.
+# Library files whose Python only calls recorded operations: not monitored, assumed to depend only on their arguments.
 _LIBRARY_FILES = frozenset(
     [TORCH_FOLDER + f for f in (
         "nn/functional.py", "functional.py", "overrides.py", "_tensor.py", "_ops.py", "_VF.py", "_jit_internal.py",
@@ -43,16 +43,16 @@ _COMPILER_WRAPPERS = TORCH_FOLDER + "_dynamo" + os.sep + "eval_frame.py"
 
 @functools.lru_cache(maxsize=8192)
 def is_library_file(filename: str) -> bool:
-    """Whether frames from this file are not monitored: they are trusted to depend on their arguments only."""
+    """Whether frames from this file are not monitored: they are assumed to depend only on their arguments."""
     return (
         filename in _LIBRARY_FILES
         or filename.startswith(_LIBRARY_FOLDERS)
-        or filename.endswith(os.sep + "typing_extensions.py")  # typing's own helper, wherever it is installed
+        or filename.endswith(os.sep + "typing_extensions.py")  # wherever it is installed
     )
 
 
 def is_compiler_wrapper(code: types.CodeType) -> bool:
-    """torch.compile's and torch.compiler.disable's wrappers: what they wrap is monitored like any function."""
+    """Whether this is a wrapper of torch.compile or torch.compiler.disable: the wrapped function is monitored."""
     return code.co_filename == _COMPILER_WRAPPERS and bypass(code) is not None
 
 
@@ -62,5 +62,5 @@ def _code_is_one_operation(code: types.CodeType) -> bool:
 
 
 def is_one_operation(fn: types.FunctionType) -> bool:
-    """Whether a function of torch is one operation of the graph with all its arguments, numbers that vary among them."""
+    """Whether a function of torch is one operation of the graph with all its arguments, including dynamic numbers."""
     return _code_is_one_operation(fn.__code__) or fn.__qualname__.startswith("boolean_dispatch.")

@@ -1,6 +1,6 @@
-"""Marks: dimensions that the program says vary (`magpy_core.mark_dynamic`). Key functions: mark, marked.
+"""Marks: dimensions that the program marks as dynamic (`magpy_core.mark_dynamic`). Key functions: mark, marked.
 
-A mark is no attribute of the tensor, which a pickle or a copy would have, and keeps nothing alive.
+Marks are not attributes of tensors, which pickles and copies would include, and keep nothing alive.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import torch
 
 _PRUNED_AT = 256
-# By id: a dict of tensors would compare them. No callback, whose presence a recording would take for the program's.
+# By id: a dict of tensors would compare them. Without callbacks, which a recording would attribute to the program.
 _marked: dict[int, tuple[weakref.ref[torch.Tensor], frozenset[int]]] = {}
 
 
@@ -29,5 +29,5 @@ def marked(tensor: torch.Tensor) -> frozenset[int]:
     return dims if ref is not None and ref() is tensor else frozenset()
 
 
-def are_there() -> bool:
+def any_marked() -> bool:
     return bool(_marked)

@@ -1,5 +1,4 @@
-"""ModuleCalls: ``nn.Module.__call__`` and attribute access, summarised as fixed guards instead of watched instruction by
-instruction.
+"""ModuleCalls: ``nn.Module.__call__`` and attribute access, summarized as fixed guards instead of monitored.
 
 Key type: ModuleCalls.
 """
@@ -38,11 +37,11 @@ class ModuleCalls(Tracker):
         if module is None:
             return True
         if is_a(module, torch.jit.ScriptModule):
-            return not self.ledger.ops.op_depth  # its code reads attributes of it, which is refused
+            return not self.ledger.ops.op_depth  # its code reads its attributes, which is refused
         return self.module_summary(module, self.journal.site)
 
     def parallel_call(self, frame: Any) -> bool:
-        """A wrapper for several processes inside the region: what it does around its module has to be done at each call."""
+        """DistributedDataParallel inside the region: its communication must run at each call."""
         if not self.ledger.ops.op_depth:
             self.journal.refuse(
                 "MP106",
@@ -52,7 +51,7 @@ class ModuleCalls(Tracker):
         return False
 
     def module_summary(self, module: nn.Module, site: Any) -> bool:
-        """Guard what ``_call_impl`` reads; True when hooks must run, so its frame has to be monitored."""
+        """Guard what ``_call_impl`` reads; True if hooks must run, so that its frame must be monitored."""
         d = instance_dict(module)
         if d is None:
             return True
@@ -87,7 +86,7 @@ class ModuleCalls(Tracker):
         return False  # otherwise resolved in attr_read
 
     def module_setattr(self, frame: Any) -> bool:
-        """``nn.Module.__setattr__``: the snapshots of the module's tables show what it did."""
+        """``nn.Module.__setattr__``: snapshots of the module's tables show its effect."""
         module = frame.f_locals.get("self")
         name = frame.f_locals.get("name")
         if is_a(module, nn.Module) and is_a(name, str):
@@ -97,7 +96,7 @@ class ModuleCalls(Tracker):
         return False
 
     def _guard_absent_names(self, module: nn.Module, name: str, site: Any) -> None:
-        """A name that stands for a parameter, a module or a buffer is set in another way, or not at all."""
+        """Guard that tables without ``name`` stay so: setting a parameter, module or buffer works differently."""
         node = self.refgraph.node(module)
         if node is not None:
             tables = tuple(
@@ -114,5 +113,5 @@ FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
     nn.Module.__setattr__: ModuleCalls.module_setattr,
     nn.Module.__delattr__: ModuleCalls.module_setattr,
 }
-# the tables that these helpers look into are known, too
+# the helpers inside __setattr__ read the same tables
 CODES = {code: ModuleCalls.module_getattr for code in nn.Module.__setattr__.__code__.co_consts if is_a(code, types.CodeType)}

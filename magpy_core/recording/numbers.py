@@ -1,4 +1,4 @@
-"""Numbers: symbolic scalars that are computed with, and those that escape to where only their exact value will do.
+"""Numbers: arithmetic on symbolic scalars, and scalars that escape to code that needs their exact value.
 
 Key type: Numbers.
 """
@@ -27,13 +27,13 @@ def _store(held: Any, key: Any, old: int, new: int) -> None:
 
 
 class Numbers(BasicTracker):
-    """What becomes of numbers that vary from call to call."""
+    """Handles numbers that vary between calls."""
 
     stack: CallStack
     decisions: Decisions
 
     def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
-        """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""
+        """Arithmetic that raises (a division by zero) decides the program's path: the path holds only for these numbers."""
         try:
             if fn is not None:
                 fn(*numbers)
@@ -49,7 +49,7 @@ class Numbers(BasicTracker):
         )
 
     def escape(self, sym: Sym, site: Any) -> None:
-        """A symbolic scalar is used where only its exact value will do."""
+        """A symbolic scalar is used by code that needs its exact value."""
         self.decisions.decide(sym, sym.hint, "value", site)
 
     def escape_all(self, site: Any, *trees: Any) -> None:
@@ -75,15 +75,15 @@ class Numbers(BasicTracker):
             elif is_a(v, slice):
                 stack.extend((v.start, v.stop, v.step))
             elif hasattr(type(v), "__next__") and type(v) is not types.GeneratorType:
-                self.escape_hidden(site)  # what a generator yields is seen
+                self.escape_hidden(site)  # only the values that a generator yields are observed
 
     def escape_hidden(self, site: Any) -> None:
-        """Native code gets numbers that no event shows (what an iterator yields, what a callback returns)."""
+        """Native code gets numbers that no event shows (from an iterator or a callback)."""
         for leaf in self.ledger.scalars.leaves():
             self.escape(leaf, site)
 
     def restore_shared_ints(self) -> None:
-        """No private copy of a small int stays in the user's world: put the shared object back where one was stored."""
+        """Replace private copies of small ints in the program's objects by the shared objects."""
         if not self.ledger.scalars:
             return
         for node in self.refgraph.written():
@@ -93,12 +93,13 @@ class Numbers(BasicTracker):
                     _store(held, key, value, int(str(value)))
 
     def expect_computed(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
-        """Native arithmetic on numbers that vary is about to run: its result is another."""
+        """Native arithmetic on dynamic numbers is about to run: its result is dynamic too."""
         self.stack.expect(lambda result: self.computed(site, fn, args, result), lambda: self.escape_all(site, args))
 
     def computed(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
-        """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
-        program uses the number: such a call fails the guard, or the graph. ``fn``: None if no graph can do it."""
+        """Make the result of an operation on dynamic numbers symbolic. If the operation would raise for other numbers, that
+        must happen even if the program doesn't use the result: the guard, or the graph, fails for such a call. ``fn``: None
+        if a graph can't compute it."""
         if fn is None or type(result) not in kinds.NUMBER_TYPES:
             self.escape_all(site, args)
             return result

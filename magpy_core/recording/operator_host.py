@@ -22,7 +22,7 @@ from magpy_core.opgraph.values import tensors_in
 from magpy_core.recording.access.group import Access
 from magpy_core.recording.basics import Basics
 from magpy_core.recording.call_stack import TensorLength
-from magpy_core.recording.dynamic import tensor_met
+from magpy_core.recording.dynamic import assume_dims
 from magpy_core.recording.facts.group import Facts
 from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
@@ -32,7 +32,7 @@ from magpy_core.refgraph.source_table import SourceTable
 
 
 def _unrecorded() -> None:
-    """Stands in the graph of a refused recording for a value no operation gave; such a graph is never run."""
+    """Replaces unrecorded operations in the graph of a refused recording, which is never run."""
     raise AssertionError("the graph of a refused recording was run")
 
 
@@ -88,12 +88,12 @@ class OperatorHost:
         self.access.writes.field_written(tensor, name, value)
 
     def begin(self, step: Callable[..., Any], *args: Any) -> Any:
-        """What ``step`` prepares; None where it failed, which refuses the capture."""
+        """The result of ``step``; None if it failed, which refuses the capture."""
         prepared = self.journal.contained(step, *args)
         return None if prepared is FAILED else prepared
 
     def finish(self, pending: Finish | None, result: Any) -> Any:
-        """What the program gets of ``result``: ``result`` itself where a step failed."""
+        """The result for the program: ``result`` itself if a step failed."""
         if pending is not None:
             given = self.journal.contained(pending, result)
             if given is not FAILED:
@@ -102,7 +102,7 @@ class OperatorHost:
         return result
 
     def name_result(self, result: Any) -> None:
-        """Name the tensors of a call without a node in the graph, so that later operations are not refused for them."""
+        """Add nodes for the results of an unrecorded call, so that later operations on them are not refused."""
         for tensor in tensors_in(result):
             if tensor not in self.ops.values:
                 self.ops.values.add(tensor, self.ops.graph.call_function(_unrecorded, ()))
@@ -110,8 +110,8 @@ class OperatorHost:
     # -- tensors -----------------------------------------------------------------------------------------------
 
     def hooks_out_of_reach(self) -> None:
-        """Compiled, a backward pass calls hooks of every input in autograd: with None where no gradient goes. One inside the
-        region (``torch.autograd.grad``) calls none."""
+        """Refuse inputs with hooks that a compiled backward pass calls differently: it calls the hooks of every input, with
+        None if there is no gradient, but none of them in a backward pass inside the region (``torch.autograd.grad``)."""
         if not torch.is_grad_enabled():
             return
         inputs = {id(tensor): (tensor, source) for _, source, tensor in self.ops.inputs.tensors}
@@ -125,17 +125,17 @@ class OperatorHost:
                 if tensor._backward_hooks is None:
                     self.facts.values.read(self.sources.make("field", source, "_backward_hooks"), None, self.journal.site)
                 else:
-                    text = f"`{source.describe()}` has hooks, which a compiled backward pass calls otherwise."
+                    text = f"`{source.describe()}` has hooks, which a compiled backward pass calls differently."
                     self.journal.refuse("MP902", text, site=self.journal.site)
 
     def source_of_outside(self, tensor: torch.Tensor) -> Source:
         node = self.ledger.refgraph.node(tensor)
         if node is not None:
-            tensor_met(self.ledger, node.source, tensor)
+            assume_dims(self.ledger, node.source, tensor)
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
             return node.source
-        if self.journal.graph_incomplete:  # reported where it was made
+        if self.journal.graph_incomplete:  # reported where it was created
             raise Unsupported("", "")
         if self.basics.age.is_made_inside(tensor):
             raise Unsupported("MP105", f"{HERE} uses a tensor that no recorded operation produced.")
@@ -159,11 +159,11 @@ class OperatorHost:
         self.facts.values.read(self.sources.make("offset", source, None), value, self.journal.site)
 
     def operation_raised(self, name: str) -> None:
-        # whether it raises may depend on data that no guard watches
+        # it may raise depending on data that no guard checks
         self.journal.skip_call(f"`{name}` raised")
 
     def tensor_length(self, number: Any) -> Any:
-        """``len`` makes a number of its own: the program must get the copy that carries the symbol when it returns."""
+        """``len`` creates a new number: the program must get the copy that carries the symbol instead."""
         sym = self.ledger.scalars.get(number)
         if sym is not None:
             receive = self.basics.stack.frames[-1].receive if self.basics.stack.frames else None
@@ -174,10 +174,10 @@ class OperatorHost:
         return number
 
     def free_dims(self, source: Source, tensor: torch.Tensor) -> set[int]:
-        """Dimensions of an input that may vary.
+        """The dynamic dimensions of an input.
 
-        Sizes 0 and 1 are special to operations (broadcasting, squeeze), and where strides are not the plain ones, whether an
-        operation copies follows from them: such inputs are guarded as they are.
+        Operations treat sizes 0 and 1 specially (broadcasting, squeeze), and non-contiguous strides determine whether an
+        operation copies: these are static.
         """
         dims = self.ledger.learned.dims.get(source.path)
         if not dims or tensor.layout is not torch.strided:
@@ -190,13 +190,13 @@ class OperatorHost:
         if tensor.grad_fn is not None:
             self.ledger.with_history.add(source.path)
         if (site is None or not is_user_file(site.code.co_filename)) and source.path in self._written_inside:
-            return  # a library's steps on one tensor are one finding: finding its place costs time
+            return  # several writes of a library to one tensor are one finding, because computing its place is slow
         self._written_inside.add(source.path)
         self.ledger.tensor_writes.append((tensor, source, site))
         self.journal.places.remember(source, self.journal.site)
 
     def unrecorded(self, name: str) -> None:
-        """From the shadow recorder: an operator ran that no recorded call accounts for."""
+        """From the shadow recorder: an operator ran that no recorded call explains."""
         fn = self.basics.stack.torch[1] if self.basics.stack.torch is not None else None
         self.basics.stack.torch = None
         self.journal.graph_incomplete = True
@@ -207,10 +207,10 @@ class OperatorHost:
         self.journal.refuse(
             "MP105",
             f"{HERE} runs `{name}` outside torch's Python API, so the graph would miss it.",
-            hint="Make the tensor outside the region, or with torch.tensor, torch.stack or torch.zeros: what from_numpy and "
-            "constructors like FloatTensor do with tensors and arrays can't be seen.",
+            hint="Create the tensor outside the region, or with torch.tensor, torch.stack or torch.zeros: from_numpy and "
+            "constructors like FloatTensor can't be recorded for tensors and arrays.",
         )
 
     def annotate(self, node: torch.fx.Node, result: Any) -> None:
-        """Where an operation was called, and what it gave, for display."""
+        """Note the location and the result of an operation for display."""
         note(node, result, magpy_site=self.journal.site, magpy_user=self.journal.places.user_line(self.journal.site))

@@ -1,8 +1,8 @@
-"""OutputCalls: log records and warnings, which replay repeats at the recorded line and under the settings of that moment.
+"""OutputCalls: log records and warnings, which replay repeats at the recorded line and with the settings of that time.
 
-A log call is recorded from its first frame on (``Logger.info``), so that a level that is enabled later is honoured. One
-that is disabled is a guard instead. A warning is recorded where ``warnings.warn`` is called; filters and registries decide
-at each replay whether it is shown.
+A log call is recorded at its first frame (``Logger.info``), so that replay checks the level again. For a disabled level, a
+guard is recorded instead. A warning is recorded where ``warnings.warn`` is called; at each replay, filters and registries
+decide whether it is shown.
 
 Key type: OutputCalls.
 """
@@ -35,13 +35,13 @@ _LEVELS = {
 
 
 def _stack() -> list[types.FrameType]:
-    """The frames of the program, innermost first, up to the one that called the region (which is not among them)."""
+    """The frames of the program inside the region, innermost first."""
     frames: list[types.FrameType] = []
     frame = past_own_frames(sys._getframe(1))
     while frame is not None:
         if is_own_file(frame.f_code.co_filename):
             if frame.f_code.co_name == "run":
-                break  # the recording's own call of the region
+                break  # the recording's call of the region
         else:
             frames.append(frame)
         frame = frame.f_back
@@ -54,7 +54,7 @@ def _frame_at(frames: list[types.FrameType], stacklevel: Any) -> types.FrameType
 
 
 def _raises(text: str, category: type, frame: types.FrameType) -> bool:
-    """Whether the filters, as they are, turn this warning into an exception."""
+    """Whether the current filters turn this warning into an exception."""
     module = frame.f_globals.get("__name__") or "<string>"
     for action, message, of, where, line in warnings.filters:
         if (
@@ -78,7 +78,7 @@ class OutputCalls(Tracker):
     _catching: int = field(default=0, init=False)  # blocks of warnings.catch_warnings that are open
 
     def log_call(self, frame: Any) -> bool:
-        """``Logger.info`` and its like, ``logging.info`` and its like, ``Logger.log``, and ``Logger._log`` itself."""
+        """``Logger.info`` and ``logging.info`` etc., ``Logger.log``, and ``Logger._log`` itself."""
         loc = frame.f_locals
         logger = loc.get("self", logging.root)
         level = loc.get("level", _LEVELS.get(frame.f_code.co_name))
@@ -87,7 +87,7 @@ class OutputCalls(Tracker):
             self.journal.skip_call("the first log record of the program configures logging")
             return False
         if not is_a(logger, logging.Logger) or not is_a(level, int):
-            self.journal.refuse("MP114", "This log record can't be repeated by replay.")
+            self.journal.refuse("MP114", "Replay can't repeat this log record.")
             return False
         self.basics.numbers.escape_all(self.journal.site, (level,))
         root = self._logger_node(logger)
@@ -98,22 +98,23 @@ class OutputCalls(Tracker):
         return False
 
     def _logger_node(self, logger: logging.Logger) -> Any:
-        """The node of a logger whose settings decide what happens: guards check their values at entry."""
+        """The node of a logger whose settings matter: guards check their values at entry."""
         self._loggers.append(logger)
         return self.refgraph.node(logger) or self.facts.roots.const_root(logger, f"logging.getLogger({logger.name!r})")
 
     def loggers_changed(self) -> None:
-        """At the region's end: a record and a change of how it is logged have an order that replay does not keep."""
+        """At the region's end: refuse if it logs and also changes the logger, because replay does not keep their order."""
         for logger in self._loggers:
             above: logging.Logger | None = logger
             while above is not None:
                 nodes = map(self.refgraph.node, (above, above.handlers, above.filters, above.manager))
                 if any(node is not None and node.snapshot is not None for node in nodes):
-                    self.journal.refuse("MP114", f"The region logs to `{logger.name}` and changes how that logs.")
+                    text = f"The region logs to `{logger.name}` and changes that logger: replay can't keep the order."
+                    self.journal.refuse("MP114", text)
                 above = above.parent
 
     def is_enabled_for(self, frame: Any) -> bool:
-        """``Logger.isEnabledFor``: the answer is guarded, not the cache that holds it."""
+        """``Logger.isEnabledFor``: the result is guarded, not the logger's cache."""
         logger, level = frame.f_locals.get("self"), frame.f_locals.get("level")
         if not is_a(logger, logging.Logger) or type(level) is not int:
             return True
@@ -131,7 +132,7 @@ class OutputCalls(Tracker):
         special = any(options.get(name) for name in ("exc_info", "extra", "stack_info"))
         caller = _frame_at([f for f in _stack() if f.f_code.co_filename != _LOGGING], options.get("stacklevel", 1))
         if special or caller is None or any(not printable(a) for a in (loc["msg"], *args)):
-            text = "This log record can't be repeated by replay (exc_info, extra, stack_info, or objects in it)."
+            text = "Replay can't repeat this log record (exc_info, extra, stack_info, or objects in it)."
             self.journal.refuse("MP114", text)
             return
         self.access.arguments.read(self.journal.site, (args,), {})
@@ -139,12 +140,12 @@ class OutputCalls(Tracker):
         self._repeat("log", (logger, level, frozen(loc["msg"]), frozen(args), origin), self.journal.site)
 
     def _repeat(self, what: str, payload: Any, site: Any) -> None:
-        """Replay does this again, in order."""
+        """Record an output for replay to repeat in order."""
         self.ledger.outputs.append(Output(what, payload, site))
         self.journal.places.remember(None, site)
 
     def get_logger(self, frame: Any) -> bool:
-        """``logging.getLogger(name)``: which logger it gives is guarded; the first call of a name makes one."""
+        """``logging.getLogger(name)``: the returned logger is guarded; the first call for a name creates one."""
         name = frame.f_locals.get("name")
         self.basics.pauses.code = frame.f_code
         if not name or (is_a(name, str) and name == logging.root.name):
@@ -153,7 +154,7 @@ class OutputCalls(Tracker):
         table = logging.root.manager.loggerDict
         found = table.get(name) if is_a(name, str) else None
         if not is_a(found, logging.Logger):
-            self.journal.skip_call(f"`logging.getLogger({name!r})` makes a logger in this call.")
+            self.journal.skip_call(f"`logging.getLogger({name!r})` creates a logger in this call.")
             return False
         held = self.facts.roots.const_root(table, "logging.root.manager.loggerDict")
         self.facts.values.read(self.sources.make("dict_item", held.source, name), found, self.journal.site)
@@ -172,7 +173,7 @@ class OutputCalls(Tracker):
         unknown = set(given) - {"message", "category", "stacklevel"} or not is_a(category, type)
         unusual = unknown or not plain or not is_a(text, str) or self._catching
         if frame is None or unusual or "importlib" in frame.f_code.co_filename or _raises(text, category, frame):
-            self.journal.refuse("MP114", "This warning can't be repeated by replay.", site=site)
+            self.journal.refuse("MP114", "Replay can't repeat this warning.", site=site)
             return
         self.basics.numbers.escape_all(site, (text,))
         self._guard_filters(site)
@@ -180,7 +181,7 @@ class OutputCalls(Tracker):
         self.basics.pauses.during_call()
 
     def filters_entered(self, frame: Any) -> bool:
-        """``warnings.catch_warnings``: what is changed inside is put back at its end."""
+        """``warnings.catch_warnings``: changes inside are undone at its end."""
         self._catching += 1
         return False
 
@@ -194,20 +195,20 @@ class OutputCalls(Tracker):
         return False
 
     def _guard_filters(self, site: Any) -> None:
-        """Whether a warning becomes an exception is up to the filters: the recorded path holds while they are the same."""
+        """Guard the filters, which decide whether a warning becomes an exception."""
         module = self.facts.roots.const_root(warnings, "warnings")
         filters = warnings.filters
         self.facts.values.read(self.sources.make("attr", module.source, "filters"), filters, site)
         self.host.guard_contents(filters)
 
     def warning_shown(self, frame: Any) -> bool:
-        """A warning from Python that is not monitored (torch's own, native code) comes out."""
+        """A warning from native code or unmonitored Python code (such as torch's) is shown."""
         shown = frame.f_locals.get("msg")
         self.basics.pauses.code = frame.f_code
         if self.ledger.ops.op_depth:
-            return False  # the operation gives it again
+            return False  # the operation issues it again at replay
         if self._catching:
-            self.journal.refuse("MP114", "This warning is caught by the region itself, so replay can't repeat it.")
+            self.journal.refuse("MP114", "The region itself catches this warning: replay can't repeat it.")
             return False
         where = (shown.filename, shown.lineno)
         caller = next((f for f in _stack() if (f.f_code.co_filename, f.f_lineno) == where), None)

@@ -1,4 +1,4 @@
-"""Outside: settings, random streams, NumPy, context variables, locks, and native code that depends on the world outside.
+"""Outside: settings, random streams, NumPy, context variables, locks, and native code that depends on outside state.
 
 Key type: Outside.
 """
@@ -26,32 +26,32 @@ from magpy_core.recording.facts.arrays import numpy_errors
 from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.draws import is_hidden, is_seed
+from magpy_core.refgraph.draws import is_module_stream, is_seed
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
-_OF_LOCKS = frozenset({
+_LOCK_METHODS = frozenset({
     "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
     "locked", "locked_lock", "release", "release_lock",
 })  # fmt: skip
-_SETTING_WRITTEN = f"{HERE} changes a setting of torch, which no graph can repeat."
+_SETTING_WRITTEN = f"{HERE} changes a setting of torch, which a graph can't repeat."
 
 
 class Outside(Tracker):
-    """Calls whose results don't follow from their arguments."""
+    """Calls whose results depend on more than their arguments."""
 
     torch_calls: TorchCalls
-    collecting: bool = field(default=True, init=False)  # whether the program has the garbage collector on
+    collecting: bool = field(default=True, init=False)  # whether the program has enabled the garbage collector
     _seeded: dict[int, Any] = field(
         default_factory=dict, init=False
-    )  # random.Randoms that the region made and seeded, by id
-    # settings for CUDA devices at entry, and where the first was changed
+    )  # random.Randoms that the region created and seeded, by id
+    # settings for CUDA devices at entry, and the site of the first change
     _cuda_settings: tuple[list[Any], Any] | None = field(default=None, init=False)
-    # context variables set, with their entry value
+    # context variables that were set, with their value at entry
     _context_entry: dict[int, tuple[Any, Any, Any]] = field(default_factory=dict, init=False)
 
     def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...], *, refuses: bool = False) -> None:
-        """A setting is about to be read: its value is guarded. ``refuses``: one that can't be ends in a refusal."""
+        """A setting is about to be read: guard its value. ``refuses``: refuse if it can't be guarded."""
 
         def receive(result: Any) -> Any:
             if not self.facts.settings.read(site, fn, args, result) and refuses:
@@ -75,7 +75,7 @@ class Outside(Tracker):
             self._cuda_settings = (cuda_settings(), site)
 
     def settings_left(self) -> None:
-        """Settings that matter on CUDA devices only may be changed for a while where there are no tensors on any."""
+        """At exit: settings for CUDA devices may change if they are restored and no tensor is on such a device."""
         if self._cuda_settings is None:
             return
         before, site = self._cuda_settings
@@ -87,14 +87,14 @@ class Outside(Tracker):
             self.facts.settings.read(site, getter, args, value)
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
+        """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard checks."""
         owner = getattr(fn, "__self__", None)  # of a method
         if self.journal.graph_incomplete and not self.ledger.ops.op_depth:
-            return  # it may be given what a refused call gave
+            return  # its arguments may be the result of a refused call
         if not self.ledger.ops.op_depth and any(is_a(v, torch.Tensor) for v in (*args, *kwargs.values())):
             self.journal.refuse_call("MP102", opaque_read("numpy"), hint=opaque_hint("numpy"), site=site)
             return
-        if self.ledger.ops.op_depth and policy.is_pure_numpy(fn):  # inside of what is one node, which computes this again
+        if self.ledger.ops.op_depth and policy.is_pure_numpy(fn):  # inside one node, which computes this again
             self.access.arguments.read(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
             return
         known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
@@ -107,7 +107,7 @@ class Outside(Tracker):
             self.host_call(site, fn, policy.verdict(fn))
 
     def _plain(self, tree: Any) -> bool:
-        """Whether all this follows from what guards watch: numbers, types, and arrays that the region made of such."""
+        """Whether guards determine all values in ``tree``: numbers, types, and arrays that the region made from them."""
         items = tree.values() if is_a(tree, dict) else tree
         return all(
             (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, CALLBACKS))
@@ -117,8 +117,8 @@ class Outside(Tracker):
             for v in items
         )
 
-    def own_stream(self, obj: Any, name: str, args: tuple[Any, ...]) -> bool:
-        """Whether this is a random stream that the region made and gave a seed of its own: the same draws at every call."""
+    def seeded_inside(self, obj: Any, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether the region created and seeded this random stream, so that it draws the same numbers at every call."""
         if type(obj) is random.Random and name == "seed":
             self._seeded.pop(id(obj), None)
             if is_seed(args) and self.basics.age.is_made_inside(obj):
@@ -126,12 +126,12 @@ class Outside(Tracker):
         return id(obj) in self._seeded
 
     def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Numbers are drawn from a random stream; False when it is one of the region's own, or their number is not plain."""
+        """Numbers are drawn from a random stream. False if the region created it, or the arguments are not plain."""
         stream = fn.__self__
-        if self.ledger.ops.op_depth:  # the node draws again, after all that are drawn ahead of the graph
+        if self.ledger.ops.op_depth:  # the node draws again, but after all draws that replay makes before the graph
             self.host_call(site, fn, Verdict.HOST)
             return True
-        if is_hidden(stream):
+        if is_module_stream(stream):
             module = "random" if type(stream).__module__ == "random" else "numpy.random"
             base = self.sources.const(stream, module)
         elif (node := self.refgraph.node(stream)) is not None:
@@ -140,7 +140,7 @@ class Outside(Tracker):
             return False
         if not self._plain_tree((*args, *kwargs.values())):
             return False
-        # how many, and of what: the draws are made before all else, so this is fixed
+        # the draws are made before everything else, so their arguments are fixed
         self.basics.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
         source = self.sources.make("draw", base, copy.deepcopy((len(self.ledger.draws), fn.__name__, args, kwargs)))
@@ -150,7 +150,7 @@ class Outside(Tracker):
         return True
 
     def _plain_tree(self, values: Any) -> bool:
-        """Numbers, text and None, and arrays whose numbers are known or can be fixed; in tuples or lists of any depth."""
+        """Whether all values are numbers, strings, None or plain arrays, in tuples or lists of any depth."""
         return all(
             type(v) in (int, float, bool, str, type(None))
             or (type(v) in (tuple, list) and self._plain_tree(v))
@@ -166,12 +166,12 @@ class Outside(Tracker):
         return result
 
     def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: Any) -> None:
-        """A context variable is read, or set for the time of the region; at exit it must be as it was."""
+        """A context variable is read, or set inside the region; at exit it must have its old value."""
         now = var.get(ABSENT)
         if name == "get":
             entry = self._context_entry.get(id(var))
             if entry is not None and entry[1] is not now:
-                return  # the region's own value
+                return  # a value that the region set
             node = self.refgraph.node(var)
             if node is None:
                 self.basics.age.assume_internal(var)
@@ -185,31 +185,31 @@ class Outside(Tracker):
             self._context_entry.setdefault(id(var), (var, now, site))
 
     def context_left(self) -> None:
-        """At exit: a context variable must be as it was."""
+        """At exit: refuse if a context variable has not its old value."""
         for var, entry, site in self._context_entry.values():
             if var.get(ABSENT) is not entry:
-                text = f"The context variable `{var.name}` is left changed; replay can't repeat it."
+                text = f"The context variable `{var.name}` stays changed after the region; replay can't repeat it."
                 self.journal.refuse("MP110", text, site=site)
 
     def lock_used(self, site: Any, obj: Any, name: str, fn: Any) -> None:
-        """A lock from outside says that other threads are about, and a replay would not hold it. Of a cache's count of its
-        calls, a replay keeps none."""
+        """A lock from outside indicates other threads, and replay does not hold it. A cache's statistics are not replayed
+        either."""
         if name in ("cache_info", "cache_clear") and is_a(obj, LRU_CACHE):
             self.host_call(site, fn, Verdict.UNKNOWN)
-        elif type(obj).__module__ == "_thread" and name in _OF_LOCKS and not self.basics.age.is_made_inside(obj):
+        elif type(obj).__module__ == "_thread" and name in _LOCK_METHODS and not self.basics.age.is_made_inside(obj):
             text = f"{HERE} uses a lock that other threads may take, which replay can't hold."
             hint = "Take the lock around the call of the region, or keep what it protects out of the region."
             self.journal.refuse_if_repeated(Unsupported("MP115", text, hint=hint), site)
 
     def host_call(self, site: Any, fn: Any, what: Verdict) -> None:
         if self.ledger.ops.op_depth and policy.is_decimal(fn):
-            return  # inside of what is one node: computed again, with the context of then
+            return  # inside one node: computed again, with the context of that time
         name = policy.shown_name(fn)
-        if name.endswith(".__subclasses__"):  # libraries look for what there is once, and keep what they found
-            self.journal.skip_call("the subclasses of a class were listed, which no guard can watch")
+        if name.endswith(".__subclasses__"):  # libraries list them once and cache the result
+            self.journal.skip_call("the subclasses of a class were listed, which no guard can check")
             return
         if what == Verdict.IO and name.endswith(".__exit__") and self.journal.refused:
-            return  # the file was opened here: that has been said
+            return  # opening the file has already been reported
         if what == Verdict.IO:
             code, text = "MP113", "performs input or output inside the region, which replay can't repeat."
         elif what == Verdict.HOST:

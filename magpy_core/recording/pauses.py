@@ -1,4 +1,4 @@
-"""Pauses: stretches of the run that are not monitored, since replay makes the whole call again. Key type: Pauses."""
+"""Pauses: parts of the run that are not monitored, because replay repeats the whole call. Key type: Pauses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Pauses:
         self.in_call = False
 
     def during_call(self) -> None:
-        """Leave every frame alone until the call that is about to run has returned."""
+        """Monitor no frame until the call that is about to run has returned."""
         self.in_call = True
 
     def paused(self) -> bool:

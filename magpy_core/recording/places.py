@@ -1,8 +1,8 @@
-"""Places: where things of one recording happened, as lines of the user's own files, and how the program got there.
+"""Places: source locations of one recording as lines of the user's files, and the call paths to them.
 
-What happens inside a library is placed at the user's call into it; the library's own line ends the call path. Looking
-at frames costs microseconds, so it is done for findings and for what may become one, never for every event. Key type:
-Places.
+Something that happens inside a library is placed at the user's call into it; the library's line is the end of the call
+path. Inspecting frames costs microseconds, so it is done for findings and possible findings, never for every event.
+Key type: Places.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from magpy_core.monitor.positions import (
 from magpy_core.monitor.record import is_own_file
 from magpy_core.refgraph.kinds import is_a
 
-# Every call of a module, or every operator under a mode, passes through these: they say nothing about the program.
+# Every call of a module, or every operator under a mode, runs these, so they are left out of call paths.
 _PLUMBING = frozenset(f.__code__ for f in (nn.Module._call_impl, nn.Module._wrapped_call_impl))
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _PLUMBING_FILES = (
@@ -42,8 +42,8 @@ _Stack = list[tuple[types.CodeType, int]]
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the user's, and the path to what happened there. ``hidden``: code without source that it happened in;
-    ``deeper``: it happened further in, in code that is not the user's."""
+    """A line of the user, and the call path to the event. ``hidden``: the code without source in which it happened;
+    ``deeper``: it happened in a callee that is not the user's code."""
 
     location: Location
     path: tuple[Location, ...] = ()
@@ -52,8 +52,8 @@ class Place:
 
 
 class Places:
-    """Of one recording; ``begin`` and ``end`` bracket the target's run. ``fallback`` is where the region itself is;
-    ``running`` whether the target is."""
+    """The places of one recording, from ``begin`` to ``end``. ``fallback`` returns the location of the region itself;
+    ``running``: whether the target is running."""
 
     def __init__(self, fallback: Callable[[], Location]) -> None:
         self._fallback = fallback
@@ -66,38 +66,38 @@ class Places:
         self._function: types.CodeType | None = None
 
     def begin(self, frame: types.FrameType, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """``target`` is about to be called by ``frame``, one of ours."""
+        """``target`` is about to be called by ``frame``, which is MagPy's."""
         self._outside = frame
         self.running = True
         self._function = _function_of(target, args)
 
     def finished(self) -> None:
-        """The target has returned: what is found from now on happened at its end."""
+        """The target has returned: later findings are placed at its end."""
         self.running = False
 
     def end(self) -> None:
-        """Let go of the program's frames."""
+        """Drop references to the program's frames."""
         self.caller()
         self._outside = None
 
     # -- now ---------------------------------------------------------------------------------------------------
 
     def now(self, site: Any = None, last: Any = None) -> Place:
-        """The place of the event that is being handled. ``site``: its instruction, if it is known; ``last``: the last one
-        that was seen, which says where the region ends once it has."""
+        """The place of the event being handled. ``site``: its instruction, if known; ``last``: the last known instruction,
+        which determines the end of the region after the run."""
         if site is not None and is_user_file(site.code.co_filename):
             return Place(site_location(site))
         if not self.running:
             return Place(self._exit(last))
         place = self._place(self._stack())
         if last is not None and is_user_file(last.code.co_filename):
-            exact = site_location(last)  # the event's own columns: those of the value it reads
-            if exact.function == place.location.function and _holds(place.location, exact):
+            exact = site_location(last)  # the event's columns are those of the value that it reads
+            if exact.function == place.location.function and _contains(place.location, exact):
                 return replace(place, location=exact)
         return place
 
     def _stack(self) -> _Stack:
-        """What is running inside the region, innermost first: the cheap part of finding a place."""
+        """The code and instruction of each frame in the region, innermost first: the cheap part of a place."""
         return [(frame.f_code, frame.f_lasti) for frame in frames_inside(self._outside)]
 
     def _place(self, stack: _Stack) -> Place:
@@ -110,7 +110,7 @@ class Places:
         return Place(self.caller() or self._fallback(), (), hidden, deeper=True)
 
     def user_line(self, site: Any) -> tuple[str, int] | None:
-        """The user's line that led to ``site``, one of a library's; cheap enough for every operation that is recorded."""
+        """The user's line that called the library containing ``site``; cheap enough for every recorded operation."""
         if site is None or is_user_file(site.code.co_filename):
             return None
         for frame in frames_inside(self._outside):
@@ -120,7 +120,7 @@ class Places:
         return None if caller is None else (caller.file, caller.range.start.line + 1)
 
     def path(self, location: Location) -> tuple[Location, ...]:
-        """From the region's call to what is happening now."""
+        """The call path from the region's call to the current event."""
         return self._path(location, self._stack() if self.running else [])
 
     def _path(self, location: Location, stack: _Stack) -> tuple[Location, ...]:
@@ -128,13 +128,13 @@ class Places:
         caller = self.caller()
         path = inside if caller is None else [caller, *inside]
         if inside and (path[-1].file, path[-1].function) == (location.file, location.function):
-            path[-1] = location  # the event's own columns are more exact than the frame's
+            path[-1] = location  # the event's columns are more exact than the frame's
         elif location not in path:
             path.append(location)
         return tuple(path)
 
     def raised(self, error: BaseException) -> Place | None:
-        """Where ``error`` comes from: the innermost line of the user's in its traceback."""
+        """Where ``error`` was raised: the user's innermost line in its traceback."""
         inside = []
         tb = error.__traceback__
         while tb is not None and tb.tb_frame is not self._outside:
@@ -150,7 +150,7 @@ class Places:
         return Place(users[-1], (*((caller,) if caller else ()), *(at for _, at in inside)))
 
     def reported(self, place: Place) -> Location:
-        """``place`` is shown to the user; gives its location."""
+        """Note that ``place`` is shown to the user; returns its location."""
         if place.hidden is not None:
             self._hidden.setdefault(place.location, place.hidden)
         return place.location
@@ -172,7 +172,7 @@ class Places:
         return found
 
     def _exit(self, site: Any) -> Location:
-        """The end of the region: its ``return`` where that is certain, else where it is defined."""
+        """The end of the region: its ``return`` if unambiguous, else its definition."""
         code = self._function
         if code is None or not is_user_file(code.co_filename):
             return self.caller() or self._fallback()
@@ -182,8 +182,8 @@ class Places:
     # -- later -------------------------------------------------------------------------------------------------
 
     def remember(self, subject: Any, site: Any) -> None:
-        """Something is done to or read of ``subject`` (a Source) that may be reported later: keep the place if it is not
-        the site's own line."""
+        """Keep the place of a read or write of ``subject`` (a Source) that may be reported later, if it is not the site's
+        line."""
         if site is None or is_user_file(site.code.co_filename):
             return
         key = (id(subject), site)
@@ -191,7 +191,7 @@ class Places:
             self._remembered[key] = self._stack()
 
     def of(self, subject: Any, sites: list[Any]) -> Place | None:
-        """Where ``subject`` was changed or read, by the first of ``sites`` that has a line of the user's."""
+        """Where ``subject`` was changed or read: the first of ``sites`` with a line of the user."""
         for site in sites:
             if site is None:
                 continue
@@ -204,12 +204,11 @@ class Places:
         return None
 
     def hidden_findings(self, region_id: str) -> list[Finding]:
-        """One MP911 for each line that stands for code without lines of its own."""
+        """One MP911 for each line that calls code without source."""
         return [
             Finding(
                 "MP911",
-                f"`{code.co_qualname}` has no source to show ({_why_hidden(code)}): what is found in it is reported here, "
-                "where it is called.",
+                f"`{code.co_qualname}` has no source code ({_why_hidden(code)}): its findings are reported at this call.",
                 location,
                 region=region_id,
             )
@@ -217,12 +216,12 @@ class Places:
         ]
 
 
-def _holds(outer: Location, inner: Location) -> bool:
+def _contains(outer: Location, inner: Location) -> bool:
     return outer.file == inner.file and outer.range.start <= inner.range.start and inner.range.end <= outer.range.end
 
 
 def _function_of(target: Any, args: tuple[Any, ...]) -> types.CodeType | None:
-    """The code that a region runs: of the function, or of the module's ``forward``."""
+    """The code that a region runs: that of the function, or of the module's ``forward``."""
     if is_a(target, types.FunctionType) and target.__qualname__.startswith("Module.") and args:
         target = args[0]  # the runner's regions are Module.__call__ with the module as its first argument
     if is_a(target, nn.Module):
@@ -237,7 +236,7 @@ def _is_plumbing(code: types.CodeType) -> bool:
 
 
 def _is_hidden(code: types.CodeType) -> bool:
-    """Whether this is the user's code without lines to show. Methods that dataclasses and the like write do not count."""
+    """Whether this is user code without source. Generated methods (as in dataclasses) do not count."""
     name = code.co_filename
     if name.startswith("<"):
         generated = code.co_name.startswith("__") and code.co_name.endswith("__")
@@ -246,4 +245,5 @@ def _is_hidden(code: types.CodeType) -> bool:
 
 
 def _why_hidden(code: types.CodeType) -> str:
-    return f"made by exec, in {code.co_filename}" if code.co_filename.startswith("<") else f"{code.co_filename} is not there"
+    name = code.co_filename
+    return f"compiled at run time, in {name}" if name.startswith("<") else f"{name} does not exist"

@@ -1,4 +1,4 @@
-"""Values that replay can print again: plain ones, kept as they are at the call. Key functions: printable, frozen."""
+"""Values that replay can print: plain ones, copied at the call. Key functions: printable, frozen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def printable(value: Any) -> bool:
 
 
 def frozen(value: Any) -> Any:
-    """A printable value as it is now: the program may change its containers later."""
+    """A copy of a printable value: the program may change its containers later."""
     kind = kinds.kind_of(value)
     if kind not in kinds.CONTAINERS or type(value) is torch.Size:
         return value

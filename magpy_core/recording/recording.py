@@ -1,6 +1,6 @@
-"""Recording: the observer of one monitored run. It has the trackers built and sends each event to the one that handles it.
+"""Recording: the observer of one monitored run. It builds the trackers and sends each event to its handler.
 
-A tracker owns its fields; what several of them write to is the `Ledger`. Key type: Recording.
+A tracker owns its fields; data shared by several trackers is in the `Ledger`. Key type: Recording.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from magpy_core.findings import Location
 from magpy_core.monitor.events import Observer
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
-from magpy_core.recording.dynamic import may_vary
+from magpy_core.recording.dynamic import may_be_dynamic
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
 from magpy_core.recording.trackers import build
@@ -26,7 +26,7 @@ class Recording(Observer):
         self.journal = journal = Journal(region_id, location, learned.set_up)
         self.ledger = ledger = Ledger(learned, scalars, fullgraph)
         self.trackers = trackers = build(ledger, journal)
-        ledger.ops = OperatorGraph(scalars, trackers.host, learned.dims, may_vary(learned))
+        ledger.ops = OperatorGraph(scalars, trackers.host, learned.dims, may_be_dynamic(learned))
         ledger.refgraph.watch = trackers.lifetimes.on_snapshot
         with_frames = (trackers.modules, trackers.imports, trackers.output, *vars(trackers.nodes).values())
         trackers.frames.handled_by(with_frames)
@@ -36,7 +36,7 @@ class Recording(Observer):
             setattr(self, event, handler)
 
     def _handlers(self) -> dict[str, Callable[..., Any]]:
-        """Which tracker handles which event."""
+        """The handler of each event."""
         trackers = self.trackers
         access = trackers.access
         owners: dict[Any, str] = {
@@ -54,12 +54,12 @@ class Recording(Observer):
         return {event: getattr(owner, event) for owner, events in owners.items() for event in events.split()}
 
     def _forget(self) -> None:
-        """The recording was aborted: from now on it keeps no object of the program alive."""
+        """The recording was aborted: it must keep no object of the program alive."""
         self.ledger.refgraph.forget()
         self.ledger.ops.values.clear()
         self.trackers.basics.age.only_inside.clear()
 
     def close(self) -> None:
-        """Drop every object of the program now: the trackers refer to each other, and would keep them until a collection."""
+        """Drop all references now: trackers refer to each other, so objects would stay alive until a garbage collection."""
         for part in self._parts:
             vars(part).clear()

@@ -1,4 +1,4 @@
-"""Run: one monitored run of a region, from its entry to the trace it leaves. Key function: run."""
+"""Run: one monitored run of a region, from its entry to the trace. Key function: run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magpy_core._compat.torch.tensor_guards import global_check
-from magpy_core._compat.torch.torch_state import know_accelerator, random_streams, same_streams
+from magpy_core._compat.torch.torch_state import look_up_accelerator, random_streams, same_streams
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.record import record
 from magpy_core.opgraph.recorder import OpRecorder, ShadowRecorder
@@ -26,14 +26,14 @@ from magpy_core.replay.ir import Plan
 
 @dataclass
 class Outcome:
-    """What the program's own run gave; known as soon as it has ended, whatever becomes of the recording."""
+    """Result or exception of the program's run; set as soon as it has ended, even if the recording fails."""
 
     done: bool = False
     result: Any = None
     error: BaseException | None = None
 
     def take(self) -> tuple[BaseException | None, Any]:
-        """Error and result, which are kept no longer: frames that an error's traceback leads to have this object."""
+        """Returns and drops error and result: frames in an error's traceback refer to this object."""
         taken = self.error, self.result
         self.error = self.result = None
         return taken
@@ -42,13 +42,13 @@ class Outcome:
 def run(
     recording: Recording, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome
 ) -> Recorded:
-    """Run ``target`` for real under the monitor. ``outcome`` is the program's own."""
+    """Run ``target`` under the monitor. ``outcome`` gets the result for the program."""
     ledger, journal, trackers = recording.ledger, recording.journal, recording.trackers
     trace, live = None, Live()
     with ExitStack() as at_the_end:
         at_the_end.callback(_strip, outcome)
         at_the_end.callback(_undo, ledger)
-        know_accelerator()
+        look_up_accelerator()
         call_args, call_kwargs = enter(ledger, trackers.facts, target, args, kwargs)
         globals_hold = global_check()
         random = random_streams()
@@ -86,7 +86,7 @@ def run(
             journal.internal_error(ledger.ops.failure)
         plan = journal.contained(trackers.exit.plan, outcome.result, outcome.error)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
-            if verify.enabled():  # its errors are for tests to see
+            if verify.enabled():  # errors must reach the tests
                 _check(recording, args, kwargs)
             else:
                 journal.contained(_check, recording, args, kwargs)
@@ -102,14 +102,14 @@ def run(
 
 
 def _undo(ledger: Ledger) -> None:
-    """What the recording itself has put into the program's objects goes out of them again."""
-    with ExitStack() as undone:  # each of them, whatever another raises
+    """Undo the recording's own changes to the program's objects."""
+    with ExitStack() as undone:  # all of them, even if one raises
         for undo in ledger.undo:
             undone.callback(undo)
 
 
 def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """What was read must be as it was, and what was written as events have shown it, if other threads ran meanwhile."""
+    """If other threads ran, check that all reads still hold and that events explain all writes."""
     interference, age = recording.trackers.basics.interference, recording.trackers.basics.age
     others_ran = interference.others_ran()
     if not (others_ran or verify.enabled()):
@@ -125,7 +125,7 @@ def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _strip(outcome: Outcome) -> None:
-    """Take our own frames off the head of the traceback that goes back to the program."""
+    """Remove MagPy's frames from the head of the traceback that the program gets."""
     if outcome.error is not None:
         tb = outcome.error.__traceback__
         while tb is not None and tb.tb_frame.f_code.co_filename == __file__:

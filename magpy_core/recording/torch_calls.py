@@ -1,4 +1,4 @@
-"""TorchCalls: calls into torch. The operator recorder must see each; one that it misses is refused.
+"""TorchCalls: calls into torch. The operator recorder must see each; a missed call is refused.
 
 Key type: TorchCalls.
 """
@@ -18,12 +18,12 @@ from magpy_core.refgraph.kinds import is_a
 
 
 class TorchCalls(Tracker):
-    """Which call into torch is expected."""
+    """The call into torch that is expected."""
 
     alone: bool = field(default=False, init=False)
 
     def missed(self) -> None:
-        """A call into torch that the operator recorder did not see: only known state readers may pass."""
+        """The operator recorder did not see a call into torch: refuse unless it is known to be harmless."""
         assert self.basics.stack.torch is not None
         site, fn = self.basics.stack.torch
         self.basics.stack.torch = None
@@ -32,18 +32,18 @@ class TorchCalls(Tracker):
             return
         self.journal.refuse(
             "MP106",
-            f"{HERE} calls `{policy.shown_name(fn)}`, which reads or changes torch's state in a way that no graph can hold.",
+            f"{HERE} calls `{policy.shown_name(fn)}`, which reads or changes torch's state: a graph can't contain that.",
             values=(Value("call", policy.shown_name(fn)),),
             site=site,
         )
 
     def expected(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
-        """The operator recorder is about to see a call of torch's."""
+        """The operator recorder is about to see a call into torch."""
         self.facts.classes.operands(site, *args)
         self.basics.stack.torch = (site, fn)
 
     def inside_node(self, fn: Any) -> None:
-        """The same inside of what is one node, which calls it again."""
+        """A call into torch inside one node, which repeats the call."""
         self.basics.stack.torch = None
         if is_a(getattr(fn, "__self__", None), torch.Generator):
             self.alone = True

@@ -1,6 +1,6 @@
-"""Trace: what one recording leaves for every later stage. It is frozen, and holds no tensor and no object of the program.
+"""Trace: the result of one recording for all later stages. It is frozen, and holds no tensor and no object of the program.
 
-What is guarded by identity (functions, classes, modules) is the exception: a guard compares with the object itself.
+Objects guarded by identity (functions, classes, modules) are the exception: a guard compares with the object itself.
 Key types: Trace, GraphInput, GuardedTensor, Recorded.
 """
 
@@ -26,13 +26,16 @@ from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Plan
 
-_COMPLEX = "A complex result takes part in autograd: its gradient may be a conjugate view."
-_VIEW = "In inference mode, a view of a tensor from outside it leaves the region, which compiled is a tensor of that mode."
+_COMPLEX = "A complex result requires a gradient, which may be a conjugate view."
+_VIEW = (
+    "In inference mode, a view of a tensor created outside that mode leaves the region; compiled code would return an "
+    "inference tensor."
+)
 
 
 @dataclass(frozen=True)
 class GuardedTensor:
-    """A tensor from outside whose metadata is guarded. ``dims`` may vary; ``memory`` identifies the storage."""
+    """A tensor from outside whose metadata is guarded. ``dims`` are dynamic; ``memory`` identifies the storage."""
 
     source: Source
     facts: TensorFacts
@@ -43,8 +46,8 @@ class GuardedTensor:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """A placeholder of the operator graph. ``is_mutated``: the graph writes it. ``shares_mutated``: it writes its memory.
-    ``new_history``: the graph leaves it with another autograd history; ``undo_error`` says why that can't be undone."""
+    """A placeholder of the operator graph. ``is_mutated``: the graph writes it. ``shares_mutated``: the graph writes its
+    memory. ``new_history``: the graph changes its autograd history; ``undo_error``: why that can't be undone."""
 
     node: torch.fx.Node
     source: Source
@@ -57,9 +60,9 @@ class GraphInput:
 
 @dataclass(frozen=True)
 class Trace:
-    """One captured run. ``numbers``: graph inputs that the host computes. ``draws``: random numbers to draw, in order.
-    ``distinct``: groups of sources that must lead to different objects. ``doubtful``: nodes that compilers may get wrong,
-    with the reason."""
+    """One captured run. ``numbers``: graph inputs computed in Python. ``draws``: random numbers to draw, in order.
+    ``distinct``: groups of sources that must lead to different objects. ``doubtful``: nodes that compilers may compute
+    incorrectly, with the reason."""
 
     refgraph: RefGraph
     graph: torch.fx.Graph
@@ -80,8 +83,8 @@ class Trace:
 
 @dataclass(frozen=True)
 class TensorWrites:
-    """What the graph does to tensors from outside. ``mutated``: inputs it writes; ``written``: where; ``first``: its first
-    operation that changes an input."""
+    """Writes of the graph to tensors from outside. ``mutated``: the written inputs; ``written``: the sites; ``first``: the
+    first operation that changes an input."""
 
     mutated: tuple[Source, ...]
     written: tuple[tuple[Source, Any], ...]
@@ -92,7 +95,7 @@ class TensorWrites:
 
 @dataclass
 class Recorded:
-    """What a monitored run left, until it has become a capture. ``trace`` is None when it can't; ``findings`` say why."""
+    """The result of a monitored run. ``trace`` is None if it can't become a capture; ``findings`` say why."""
 
     journal: Journal
     trace: Trace | None
@@ -111,24 +114,24 @@ class Recorded:
         return self.journal.skip_reason
 
     def refuse(self, error: Unsupported) -> None:
-        """A later stage can't make a capture of the trace."""
+        """A later stage refuses the trace."""
         self.trace = None
         self.journal.refuse_error(error)
 
     def refuse_sizes_from_data(self) -> None:
-        """No compiler takes a graph of which Python reads a size that follows from data; operator by operator it runs."""
+        """Refuse a trace in which Python reads a data-dependent size: it can only run operator by operator."""
         read = (
             [d for d in self.trace.decisions if type(d.outcome) is torch.Size and d.condition is None] if self.trace else []
         )
         for decision in read:
-            text = f"{HERE} gives Python a size that depends on tensor data, which no compiler takes."
+            text = f"{HERE} returns a data-dependent size to Python, which no compiled backend supports."
             self.journal.refuse("MP109", text, site=decision.site)
             self.trace = None
 
 
 @dataclass
 class Live:
-    """Objects of the recorded call, for what is made from examples. They die with `Recorded`."""
+    """Objects of the recorded call, as examples for compilation. They die with `Recorded`."""
 
     tensors: list[torch.Tensor] = field(default_factory=list)  # of Trace.tensors
 
@@ -137,12 +140,12 @@ def freeze(
     ledger: Ledger, journal: Journal, plan: Plan, free_dims: Callable[[Source, torch.Tensor], set[int]],
     globals_hold: Callable[[], bool],
 ) -> tuple[Trace, Live]:  # fmt: skip
-    """The trace of a run that can be captured, and the objects it was made from."""
+    """The trace of a run that can be captured, and its example objects."""
     ops = ledger.ops
     live = Live()
     tensors = []
     for tensor, source in ops.inputs.guarded.values():
-        at_entry = ops.entry.of(tensor)  # as it was, if its `.data` was assigned
+        at_entry = ops.entry.of(tensor)  # differs from `tensor` if its `.data` was assigned
         live.tensors.append(at_entry)
         dims = frozenset(free_dims(source, at_entry))
         offset = int(at_entry.storage_offset()) if at_entry.layout is torch.strided else 0
@@ -156,7 +159,7 @@ def freeze(
         error = None
         try:
             changed = ops.entry.has_new_history(tensor)
-        except Unsupported as unsupported:  # counts only where a graph may have to be undone
+        except Unsupported as unsupported:  # relevant only if a graph may have to be undone
             changed, error = True, unsupported
         inputs.append(GraphInput(node, source, TensorFacts.of(at_entry), id(tensor) in mutated, shares, changed, error))
     _mark_uncounted_writes(ops)
@@ -185,8 +188,8 @@ def freeze(
 
 
 def _mark_uncounted_writes(ops: OperatorGraph) -> None:
-    """Marks the placeholders of inputs that were written though their version counters stayed: running statistics, and
-    what is written through ``.data``."""
+    """Marks the placeholders of inputs that were written without changing their version counters: running statistics, and
+    writes through ``.data``."""
     with no_torch_function():
         counted = {storage_key(t) for n, _, t in ops.inputs.tensors if version_of(t) != n.meta["magpy_version"]}
         for node, _, tensor in ops.inputs.tensors:
@@ -196,14 +199,15 @@ def _mark_uncounted_writes(ops: OperatorGraph) -> None:
 
 
 def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:
-    """What the region writes, copies, compares or hashes is none of the other objects of its type that it uses."""
+    """Groups of objects of the same type, at least one of which the region writes, copies, compares or hashes: no two of
+    them may be the same object."""
     groups: dict[type, list[Any]] = {}
     for node in refgraph.nodes.values():
-        if (node.source.kind != "const" and node.kind not in (0, 1, 2)) or (node.kind == 2 and node.addressed):
+        if (node.source.kind != "const" and node.kind not in (0, 1, 2)) or (node.kind == 2 and node.must_be_distinct):
             groups.setdefault(type(node.obj), []).append(node)
     found = []
     for tp, nodes in groups.items():
-        if len(nodes) > 1 and any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes):
+        if len(nodes) > 1 and any((n.snapshot is not None and tp is not tuple) or n.must_be_distinct for n in nodes):
             sources = [n.source for n in nodes if not (n.source.kind == "attr" and n.source.key in MODULE_TABLES)]
             if len(sources) > 1:
                 found.append(tuple(sources))
@@ -211,7 +215,7 @@ def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:
 
 
 def _doubtful_results(ledger: Ledger) -> dict[torch.fx.Node, str]:
-    """Why the values of some nodes may not be a compiled graph's results."""
+    """Nodes that may not be results of a compiled graph, with the reason."""
     ops = ledger.ops
     with no_torch_function():
         found = {node: _COMPLEX for t, node in ops.values if t.is_complex() and t.requires_grad}

@@ -1,4 +1,4 @@
-"""Tracker: a part of a recording that knows values, and what is read of them. Key type: Tracker."""
+"""Tracker: a part of a recording that handles values and their reads. Key type: Tracker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from magpy_core.recording.facts.group import Facts
 
 
 class Tracker(BasicTracker):
-    """It reaches the trackers below it by their groups, which are filled once all are made, or by fields of its own."""
+    """Accesses lower trackers through their groups, which are filled after all are created, or through its own fields."""
 
     basics: Basics
     facts: Facts

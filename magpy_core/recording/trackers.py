@@ -1,7 +1,7 @@
 """Trackers: all parts of one recording. Key type: Trackers; key function: build.
 
-What a value is, what is read of it and what a call does with it follow from one another. A tracker knows those below it by
-their types. Those beside or above it, which it calls too, are `Protocol`s in ``ports.py`` of its folder.
+Handling values, reads and calls is mutually recursive. A tracker refers to lower trackers by their types; those beside or
+above it, which it also calls, are `Protocol`s in ``ports.py`` of its folder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from magpy_core.recording.torch_calls import TorchCalls
 
 @dataclass(frozen=True)
 class Trackers:
-    """The groups, and what is in none of them."""
+    """The groups, and the trackers that are in no group."""
 
     basics: Basics
     facts: Facts
@@ -60,7 +60,7 @@ _GROUPS: dict[str, type] = {name: _HINTS[name] for name in ("basics", "facts", "
 
 
 def _in_order() -> list[tuple[str, type, tuple[str, ...], str | None]]:
-    """Each tracker after those that its constructor names: its name, its class, what the constructor names, its group."""
+    """The trackers in order of dependency: name, class, parameters of the constructor, group."""
     group_of = {name: group for group, cls in _GROUPS.items() for name in get_type_hints(cls)}
     classes = {name: cls for group in _GROUPS.values() for name, cls in get_type_hints(group).items()}
     classes |= {name: cls for name, cls in _HINTS.items() if name not in _GROUPS}
@@ -82,7 +82,7 @@ _ORDER = _in_order()
 
 
 def build(ledger: Ledger, journal: Journal) -> Trackers:
-    """The trackers of a recording. Each is given what its constructor names, groups while they are still empty."""
+    """The trackers of a recording. Each constructor gets its parameters by name; groups are still empty then."""
     made: dict[str, Any] = {"ledger": ledger, "journal": journal, "refgraph": ledger.refgraph}
     made |= {name: group() for name, group in _GROUPS.items()}
     for name, cls, needed, group in _ORDER:

@@ -1,4 +1,4 @@
-"""Functions whose calls are in no capture (`magpy_core.disable`). Key function: never_captured."""
+"""Functions whose calls are excluded from captures (`magpy_core.disable`). Key function: never_captured."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ CODES: set[types.CodeType] = set()
 
 
 def never_captured(fn: F) -> F:
-    """Frames of ``fn``, and all that they call, are left alone; a recording that meets one becomes no capture."""
+    """Exclude ``fn`` and its callees from monitoring; a recording in which it runs does not become a capture."""
     CODES.add(fn.__code__)
     return fn

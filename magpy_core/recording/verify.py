@@ -1,4 +1,4 @@
-"""The verifier of traces: does a trace hang together, and is it free of the program's objects?
+"""The verifier of traces: is a trace consistent, and free of the program's objects?
 
 Off by default, on in tests (``MAGPY_VERIFY=1``). Key function: ``verify_trace``; key type: TraceError.
 """
@@ -26,7 +26,7 @@ _RUNNING = (types.FrameType, types.TracebackType, types.GeneratorType, BaseExcep
 
 
 class TraceError(AssertionError):
-    """A trace that contradicts itself, or keeps what it must not; ``problems`` are sentences."""
+    """A trace that is inconsistent, or keeps an object of the program; ``problems`` are sentences."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("the trace is wrong:\n" + "\n".join(f"  {p}" for p in problems))
@@ -34,7 +34,7 @@ class TraceError(AssertionError):
 
 
 def verify_trace(trace: Trace) -> None:
-    """Raise TraceError unless ``trace`` hangs together and holds no tensor and no object of the program."""
+    """Raise TraceError unless ``trace`` is consistent and holds no tensor and no object of the program."""
     problems = [*_broken_links(trace), *_kept(trace)]
     if problems:
         raise TraceError(problems)
@@ -57,14 +57,14 @@ def _broken_links(trace: Trace) -> Iterator[str]:
     yield from (f"`{source.describe()}` does not start at a root" for source in sources if not starts_at_root(source))
     for decision in trace.decisions:
         if decision.last_node is not None and decision.last_node not in nodes:
-            yield f"the decision on `{decision.sym.describe()}` is behind a node of another graph"
+            yield f"the decision on `{decision.sym.describe()}` follows a node of another graph"
     yield from (
         f"the plan uses `{node.name}`, which is not in the graph" for node in trace.plan.outputs if node not in nodes
     )
 
 
 def _kept(trace: Trace) -> Iterator[str]:
-    """What of the program's can be reached from the trace, with the way to it."""
+    """The program's objects that are reachable from the trace, with their paths."""
     seen: set[int] = set()
     stack: list[tuple[str, Any]] = [("trace", trace)]
     while stack:
@@ -81,8 +81,8 @@ def _kept(trace: Trace) -> Iterator[str]:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What a trace's own objects hold. What a guard compares with is the exception: definitions, where a path starts, and
-    objects to which there are no weak references."""
+    """The parts of a trace's objects, without objects that a guard compares with: definitions, roots of paths, and objects
+    that don't support weak references."""
     tp = type(value)
     if tp is Source:
         if value.base is not None:
@@ -95,7 +95,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         if value.kind != kinds.IDENTITY:
             yield ".obj", value.obj
         yield from ((f".{name}", getattr(value, name)) for name in ("source", "snapshot", "written_at", "forced"))
-    elif tp is Effect and value.op == "warn":  # a warning says where it is raised: its key has the globals of a module
+    elif tp is Effect and value.op == "warn":  # a warning's key includes the globals of the module that raises it
         yield from ((".target", value.target), (".value", value.value), (".sites", value.sites))
     elif tp is torch.fx.Graph:
         yield from ((f".{node.name}", node) for node in value.nodes)

@@ -1,4 +1,4 @@
-"""Words of messages. Key function: a_type."""
+"""Phrases for messages. Key function: a_type."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from typing import Any
 
 
 def a_type(value: Any) -> str:
-    """``a NumPy array``, ``an Element``: a value in a message, by its type."""
+    """A value described by its type: ``a NumPy array``, ``an `Element` ``."""
     name = "NumPy array" if type(value).__name__ == "ndarray" else f"`{type(value).__name__}`"
     return f"{'an' if name.strip('`_')[:1] in 'AEIOUaeiou' else 'a'} {name}"

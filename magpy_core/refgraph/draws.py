@@ -1,8 +1,7 @@
-"""Draws: random numbers that the region takes from a stream of Python's or NumPy's, one after the other.
+"""Draws: random numbers that the region takes from a random stream of Python or NumPy, in order.
 
-A draw is a value read from outside that the reading itself changes: replay draws again, in the recorded order, before the
-graph runs, and puts the streams back when the capture turns out not to fit. Key functions: ``stream_of``, ``draw``,
-``put_back``.
+A draw is a read from outside that changes what it reads: replay draws again, in the recorded order, before the graph runs,
+and rewinds the streams if the capture is not valid. Key functions: ``stream_of``, ``draw``, ``rewind_streams``.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 from magpy_core.refgraph.kinds import is_a
 
-# Methods that draw: one plain number, or (NumPy's) an array of them.
+# Methods that draw a number, or (NumPy) an array of numbers.
 _PYTHON = frozenset({"random", "getrandbits"})
 _NUMPY = frozenset({
     "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint", "beta", "binomial",
@@ -30,31 +29,31 @@ def _numpy_stream(owner: Any) -> bool:
 
 
 def stream_of(fn: Any) -> Any:
-    """The stream that a bound native method draws one number from; None for any other function."""
+    """The stream from which a bound native method draws; None for any other function."""
     if not is_a(fn, (types.BuiltinMethodType, types.MethodType)):
         return None
     owner = fn.__self__
     name = fn.__name__
     if is_a(owner, _random.Random):
-        # a class of the user's may keep its state somewhere else
+        # a subclass may keep its state somewhere else
         return owner if name in _PYTHON and type(owner) is random.Random else None
     return owner if name in _NUMPY and _numpy_stream(owner) else None
 
 
-def is_hidden(stream: Any) -> bool:
-    """Whether this is the stream behind the functions of ``random`` or ``numpy.random``, which never becomes another."""
+def is_module_stream(stream: Any) -> bool:
+    """Whether this is the stream of the module functions of ``random`` or ``numpy.random``, which is never replaced."""
     mtrand = sys.modules.get("numpy.random.mtrand")
     return stream is random._inst or (mtrand is not None and stream is mtrand._rand)
 
 
 def is_seed(args: tuple[Any, ...]) -> bool:
-    """Whether a ``random.Random`` made with these, or given them as its seed, draws what follows from them alone."""
+    """Whether a ``random.Random`` created or seeded with these arguments is determined by them."""
     return len(args) == 1 and type(args[0]) in (int, float, str, bytes)
 
 
 def draw(stream: Any, key: tuple[int, str, tuple[Any, ...], dict[str, Any]], before: list[tuple[Any, Any]]) -> Any:
-    """Draw as recorded: ``key`` is (which draw, method, arguments, keyword arguments). ``before`` gets the stream's state
-    before its first draw. Raises LookupError when ``stream`` is not such a stream."""
+    """Draw as recorded: ``key`` is (number of the draw, method, arguments, keyword arguments). The stream's state before its
+    first draw is appended to ``before``. Raises LookupError if ``stream`` is not a known kind of stream."""
     if type(stream) is not random.Random and not _numpy_stream(stream):
         raise LookupError("another kind of stream")
     if all(known is not stream for known, _ in before):
@@ -63,8 +62,8 @@ def draw(stream: Any, key: tuple[int, str, tuple[Any, ...], dict[str, Any]], bef
     return getattr(stream, method)(*args, **kwargs)
 
 
-def put_back(before: list[tuple[Any, Any]]) -> None:
-    """Give every stream the state it had before the first draw."""
+def rewind_streams(before: list[tuple[Any, Any]]) -> None:
+    """Restore the state of every stream before its first draw."""
     for stream, state in before:
         if _numpy_stream(stream):
             stream.set_state(state)

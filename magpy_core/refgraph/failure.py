@@ -1,4 +1,4 @@
-"""Failure: a guard that does not hold, in words. Key type: Failure."""
+"""Failure: the description of a guard that does not hold. Key type: Failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from magpy_core.refgraph.source import Source
 
 @dataclass(frozen=True)
 class Failure:
-    """One guard that does not hold. ``dims`` are the sizes' dimensions that differ, when that is all that differs."""
+    """One guard that does not hold. ``dims``: the dimensions whose sizes differ, if nothing else differs."""
 
     code: str
     name: str
@@ -20,7 +20,7 @@ class Failure:
     source: Source | None = None
     number: bool = False  # a number changed into another number of the same type: it can become symbolic
     dims: tuple[int, ...] = ()
-    path: tuple[Location, ...] = ()  # to the read, when that is in a library: ``location`` is the user's call into it
+    path: tuple[Location, ...] = ()  # to a read in a library: ``location`` is the user's call into it
 
     @property
     def message(self) -> str:

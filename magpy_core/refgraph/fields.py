@@ -1,4 +1,4 @@
-"""Fields: what an object holds outside of its container's elements, read without running any of its code.
+"""Fields: the attributes, slots and cells of an object, read without running any of its code.
 
 Key functions: instance_dict, slot_names, slot_value, cell_value.
 """
@@ -15,13 +15,13 @@ ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
 
 
 def instance_dict(obj: Any) -> dict[str, Any] | None:
-    """The instance ``__dict__`` without running user code; None when there is none or it is no plain dict."""
+    """The instance ``__dict__`` without running user code; None if there is none or its type is not exactly dict."""
     d = _own_dict(obj)
     return d if type(d) is dict else None
 
 
 def custom_dict(obj: Any) -> dict[Any, Any] | None:
-    """The instance ``__dict__`` that is a dict of another class: the object itself, after ``self.__dict__ = self``."""
+    """The instance ``__dict__`` if it is a subclass of dict: the object itself, after ``self.__dict__ = self``."""
     d = _own_dict(obj)
     return d if is_a(d, dict) and type(d) is not dict else None
 
@@ -35,7 +35,7 @@ def _own_dict(obj: Any) -> Any:
         return None
 
 
-# Members by which classes made in C tell the interpreter how their objects are laid out.
+# Members by which classes written in C describe the layout of their objects to the interpreter.
 _LAYOUT = frozenset({"__vectorcalloffset__", "__dictoffset__", "__weaklistoffset__"})
 
 
@@ -70,10 +70,10 @@ def cell_value(cell: types.CellType) -> Any:
 
 
 def swap_entry(table: Any, key: Any, old: Any, new: Any) -> None:
-    """Between the look and the write there is no call, so that no other thread can write there (``table``: a plain dict or
-    list)."""
+    """Replace ``old`` by ``new`` in a plain dict or list. No call separates the test from the write, so that no other thread
+    can write in between."""
     try:
         if table[key] is old:
             table[key] = new
     except LookupError:
-        pass  # gone
+        pass  # another thread has removed it

@@ -20,7 +20,7 @@ from magpy_core.refgraph.source_table import SourceTable
 
 @dataclass(repr=False)
 class RefGraph:
-    """All that one recording learned about the world outside the region. ``str()`` prints it."""
+    """Everything that one recording found about objects outside the region. ``str()`` prints it."""
 
     sources: SourceTable = field(default_factory=SourceTable)
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class RefGraph:
     _seen: set[tuple[int, str]] = field(default_factory=set)
     assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     errors: list[tuple[Node, Any]] = field(default_factory=list)  # exceptions from outside, their tracebacks
-    watch: Callable[[Snapshot], None] | None = None  # is called with each snapshot, and may refuse that it is kept
+    watch: Callable[[Snapshot], None] | None = None  # called with each snapshot; may raise to refuse it
 
     def node(self, obj: Any) -> Node | None:
         return self.nodes.get(id(obj))
@@ -43,7 +43,7 @@ class RefGraph:
         return node
 
     def read(self, source: Source, kind: GuardKind, expected: Any, site: Any) -> bool:
-        """Record a guarded edge once; True when it is new."""
+        """Record a guarded edge once; True if it is new."""
         key = (id(source), kind.check(expected))
         if key in self._seen:
             return False
@@ -52,7 +52,7 @@ class RefGraph:
         return True
 
     def snapshot(self, node: Node) -> Snapshot:
-        """The node's state now, taken once, before its first write."""
+        """The node's snapshot, taken once, before its first write."""
         if node.snapshot is None:
             node.was_written = True
             taken = Snapshot(node.obj, node.kind)
@@ -66,7 +66,7 @@ class RefGraph:
         return (n for n in self.nodes.values() if n.snapshot is not None)
 
     def release(self) -> None:
-        """Keep only what describes the graph: no object of the program, but for those guarded by identity."""
+        """Drop references to the program's objects, except those guarded by identity; keep what describes the graph."""
         self.assumed_internal.clear()
         self.errors.clear()
         self.watch = None
@@ -76,7 +76,7 @@ class RefGraph:
             read.expected = read.kind.released(read.expected)
 
     def forget(self) -> None:
-        """Let go of every object."""
+        """Drop all nodes and reads."""
         self.nodes.clear()
         self.reads.clear()
         self.assumed_internal.clear()

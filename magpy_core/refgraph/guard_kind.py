@@ -1,8 +1,8 @@
-"""Read: one guarded edge, and GuardKind: what there is to know of its kind of guard. The kinds themselves are in
+"""Read: one guarded edge, and GuardKind: the interface of its kind of guard. The kinds themselves are in
 ``magpy_core.guards.kinds``.
 
-A reference graph only stores, prints and verifies reads; that guards are generated, explained and cut short is for the
-stages above. Key types: Read, GuardKind.
+A reference graph only stores, prints and verifies reads; later stages generate and explain guards. Key types: Read,
+GuardKind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from magpy_core.refgraph.source import Level, Source, Writer
 
 @dataclass(slots=True)
 class Read:
-    """One guarded edge: ``kind`` of ``source`` was ``expected`` at the site (None: by the region's entry itself)."""
+    """One guarded edge: ``kind`` of ``source`` was ``expected`` at the site (None: read at entry to the region)."""
 
     source: Source
     kind: GuardKind
@@ -28,15 +28,15 @@ class Read:
 
 
 class CheckWriter(Writer, Protocol):
-    """The generator of guards, as a kind of guard sees it: it writes checks too."""
+    """The guard generator, as a kind of guard sees it: it writes checks too."""
 
     checks: int
-    at_end: list[Callable[[], None]]
+    deferred: list[Callable[[], None]]
 
     def fail_if(self, condition: str, site: Any) -> None: ...
     def entry(self, name: str, test: str) -> None: ...
     def has(self, source: Source) -> bool: ...
-    def this_object(self, value: Any) -> str: ...
+    def object_const(self, value: Any) -> str: ...
     def types_of_values(self, source: Source) -> None: ...
     def scalar(self, sym: Any) -> str: ...
 
@@ -45,25 +45,25 @@ class FirstLevel(Level, Protocol):
     """The first level of a guard, as a kind of guard sees it."""
 
     def watched(self, source: Source) -> bool: ...
-    def stays(self, source: Source) -> bool: ...
+    def is_stable(self, source: Source) -> bool: ...
     def table(self, source: Source, *, keys: bool = True) -> bool: ...
     def hooks(self, source: Source) -> bool: ...
 
 
 class GuardKind(ABC):
-    """What a read says of the value at its source. There is one object per kind: kinds are compared by identity."""
+    """What a read states about the value at its source. There is one object per kind: kinds are compared by identity."""
 
     name: ClassVar[str]
-    of_object: ClassVar[bool] = False  # it is about the object at the source, not about the place that object is in
+    of_object: ClassVar[bool] = False  # it describes the object at the source, not the slot that holds the object
     reported: ClassVar[bool] = False  # a finding names it (MP204)
-    says: ClassVar[str] = "{source} is {expected}"
+    template: ClassVar[str] = "{source} is {expected}"
 
     def check(self, expected: Any) -> str:
-        """Its name in reports. Of one source there are several reads of a kind only where this differs."""
+        """The name in reports. Reads of one source and kind are duplicates if this is equal."""
         return self.name
 
     def subject(self, read: Read) -> tuple[str, str]:
-        """What was read, and its value, for messages."""
+        """The value's source and the expected value, for messages."""
         return read.source.describe(), bounded_repr(read.expected)
 
     def released(self, expected: Any) -> Any:
@@ -72,21 +72,21 @@ class GuardKind(ABC):
 
     def text(self, read: Read) -> str:
         """The read as a sentence fragment: ``self.calls == 3``."""
-        return self.says.format(source=read.source.describe(), expected=bounded_repr(read.expected))
+        return self.template.format(source=read.source.describe(), expected=bounded_repr(read.expected))
 
     @abstractmethod
     def code(self, writer: CheckWriter, read: Read) -> None:
-        """Write the statements that check it."""
+        """Write the statements that check ``read``."""
 
     def entry_test(self, writer: CheckWriter, read: Read, own: bool) -> str | None:
-        """When it fails, as a test of ``d``, the dict with the entry at the source; None: it is checked by itself. ``own``:
-        the dict is an object's own namespace."""
+        """The condition under which ``read`` fails, as a test of ``d``, the dict with the entry at the source; None: it is
+        checked separately. ``own``: the dict is an object's namespace."""
         return None
 
     @abstractmethod
     def failure(self, read: Read, now: Callable[[Source], Any]) -> Failure | None:
-        """Why it does not hold, or None; ``now`` is what there is at a source now."""
+        """Why ``read`` does not hold, or None; ``now`` returns the current value at a source."""
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
-        """Whether it holds as long as the watched dicts and words do not change."""
+        """Whether ``read`` holds as long as the watched dicts and pointers do not change."""
         return False

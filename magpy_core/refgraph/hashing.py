@@ -1,7 +1,7 @@
-"""Hashing: whether a dict or a set may be asked for a key once more than the program asks.
+"""Hashing: whether MagPy may look up a key in a dict or set without running user code.
 
-A look-up runs the key's ``__hash__`` and the ``__eq__`` of whatever it is compared with. Where these are Python code of the
-program's, which may count or print, a recording, a guard and a replay must not run them. Key functions: has_pure_hash,
+A lookup runs the key's ``__hash__`` and the ``__eq__`` of the keys it is compared with. If these are the program's Python
+code, which may count or print, then recordings, guards and replays must not run them. Key functions: has_pure_hash,
 keys_have_pure_hash.
 """
 
@@ -24,7 +24,7 @@ _DEPTH = 6
 
 
 def has_pure_hash(key: Any, depth: int = _DEPTH) -> bool:
-    """Whether hashing and comparing ``key`` runs no code of the program's."""
+    """Whether hashing and comparing ``key`` runs no user code."""
     tp: Any = type(key)
     if tp in _PLAIN:
         return True
@@ -32,14 +32,14 @@ def has_pure_hash(key: Any, depth: int = _DEPTH) -> bool:
         return False
     hashed, _ = class_lookup(tp, "__hash__")
     if hashed is object.__hash__ or hashed is None or hashed is torch.Tensor.__hash__:
-        return True  # by identity, or not at all
+        return True  # hashed by identity, or unhashable
     if not (_runs_no_user_code(hashed) and _runs_no_user_code(class_lookup(tp, "__eq__")[0])):
         return False
     return not is_a(key, _CONTAINERS) or all(has_pure_hash(part, depth - 1) for part in natives.elements(key))
 
 
 def hashable(key: Any) -> bool:
-    """Whether a key that runs no code of the program's has a hash at all: a dict raises for a list, and looks nothing up."""
+    """Whether a key with a pure hash is hashable at all; a dict raises for a list."""
     try:
         hash(key)
     except TypeError:
@@ -48,7 +48,7 @@ def hashable(key: Any) -> bool:
 
 
 def same_key(a: Any, b: Any) -> bool:
-    """Whether a dict takes one of two such keys for the other: ``1``, ``1.0`` and ``True`` are one."""
+    """Whether two such keys are the same key for a dict, as ``1``, ``1.0`` and ``True`` are."""
     try:
         return a is b or (hash(a) == hash(b) and bool(a == b))
     except TypeError:
@@ -56,7 +56,7 @@ def same_key(a: Any, b: Any) -> bool:
 
 
 def keys_have_pure_hash(container: Any) -> bool:
-    """The same of everything that a dict or a set holds."""
+    """Whether all keys of a dict, or elements of a set, have a pure hash."""
     return all(type(key) is str or has_pure_hash(key) for key in natives.keys(container))
 
 

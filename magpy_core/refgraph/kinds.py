@@ -25,7 +25,7 @@ SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(
 NAMES = ("scalar", "identity", "tensor", "list", "tuple", "dict", "set", "deque", "object", "opaque")
 CONTAINERS = frozenset({LIST, TUPLE, DICT, SET, DEQUE})
 HASHED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
-"""What finds its elements by hash."""
+"""Types that find their elements by hash."""
 MUTABLE = frozenset({LIST, DICT, SET, DEQUE, OBJECT})
 
 NUMBER_TYPES = frozenset({int, float})
@@ -38,11 +38,11 @@ _IDENTITY_TYPES = frozenset({
     types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType, property, classmethod, staticmethod, functools.cached_property, type,
     LRU_CACHE, types.GenericAlias, types.UnionType, re.Pattern,
-    type(threading.Lock()), type(threading.RLock()),  # a lock changes no result
+    type(threading.Lock()), type(threading.RLock()),  # locks affect no result
     type(typing.List[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,  # noqa: UP006, UP007
 })  # fmt: skip
-# Of these, what leads to more than it is: a metaclass's methods, the object that a method written in C is bound to.
-LEADING = (type, types.BuiltinFunctionType, types.MethodWrapperType)
+# Identity types that refer to other objects: a metaclass's methods, the object that a native method is bound to.
+REFERRING = (type, types.BuiltinFunctionType, types.MethodWrapperType)
 
 _BASES: dict[type, int] = {
     torch.Tensor: TENSOR, tuple: TUPLE, list: LIST, dict: DICT, set: SET, frozenset: SET, collections.deque: DEQUE,
@@ -58,7 +58,7 @@ def kind_of_type(tp: type) -> int:
     if tp in _IDENTITY_TYPES or issubclass(tp, (type, enum.Enum, types.ModuleType)):
         return IDENTITY
     if str(tp.__module__).startswith("numpy") and tp.__name__ in ("finfo", "iinfo"):
-        return IDENTITY  # one object for each dtype, which never changes
+        return IDENTITY  # one immutable object for each dtype
     for base, kind in _BASES.items():
         if issubclass(tp, base):
             return kind
@@ -67,7 +67,7 @@ def kind_of_type(tp: type) -> int:
 
 
 def is_a(value: Any, classes: Any) -> bool:
-    """``isinstance`` by the object's own type: ``isinstance`` reads ``value.__class__``, which may run the user's code."""
+    """``isinstance`` by the object's type only: ``isinstance`` also reads ``value.__class__``, which may run user code."""
     return issubclass(type(value), classes)
 
 
@@ -80,12 +80,12 @@ DICT_VIEWS: tuple[type, ...] = (
     types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()),
     type(_ORDERED.keys()), type(_ORDERED.values()), type(_ORDERED.items()),
 )  # fmt: skip
-"""Windows on a dict, which do not give the dict away."""
+"""Views of a dict, from which Python code can't get the dict."""
 
 
 @by_type
 def holds_memory(tp: type) -> bool:
-    """Whether objects of a type hold bytes that change without a trace: NumPy arrays, bytearrays, views, mapped files."""
+    """Whether objects of a type hold memory that can change unobserved: NumPy arrays, bytearrays, views, mapped files."""
     return any(
         k in (bytearray, memoryview, array.array)
         or (k.__module__ == "numpy" and k.__name__ in ("ndarray", "flatiter"))
@@ -96,29 +96,29 @@ def holds_memory(tp: type) -> bool:
 
 @by_type
 def _in_numpy(tp: type) -> frozenset[str]:
-    """The names of the classes of NumPy's that a type is derived from."""
+    """The names of the NumPy classes that a type is derived from."""
     return frozenset(k.__name__ for k in tp.__mro__ if k.__module__ == "numpy")
 
 
-def is_number_of_numpy(value: Any) -> bool:
-    """Whether ``value`` is one of NumPy's own numbers (``numpy.float32(2)``), which never change."""
+def is_numpy_number(value: Any) -> bool:
+    """Whether ``value`` is a NumPy number (``numpy.float32(2)``), which is immutable."""
     return not _in_numpy(type(value)).isdisjoint(("number", "bool", "bool_"))
 
 
 def is_numpy_value(tp: type) -> bool:
-    """Whether objects of a type are NumPy's own and never change: numbers, dtypes, functions."""
+    """Whether objects of a type are immutable objects of NumPy: numbers, dtypes, functions."""
     return not _in_numpy(tp).isdisjoint(("generic", "dtype", "ufunc", "_ArrayFunctionDispatcher"))
 
 
 @by_type
 def has_finalizer(cls: type) -> bool:
-    """Whether something of the user's runs when an instance dies: a ``__del__`` in Python."""
+    """Whether user code runs when an instance is deallocated: a ``__del__`` in Python."""
     own = next((k.__dict__["__del__"] for k in cls.__mro__ if "__del__" in k.__dict__), None)
     return type(own) is types.FunctionType
 
 
 def plain_key(key: Any) -> Any:
-    """The text that a dict takes an instance of a subclass of ``str`` for, unless its class compares in its own way."""
+    """The plain string equal to ``key``, if its class is a subclass of ``str`` that doesn't override hash and comparison."""
     tp: Any = type(key)
     if tp is not str and is_a(key, str) and tp.__hash__ is str.__hash__ and tp.__eq__ is str.__eq__:
         return str.__str__(key)
@@ -126,7 +126,7 @@ def plain_key(key: Any) -> Any:
 
 
 def same_scalar(a: Any, b: Any) -> bool:
-    """Equal in type and value; floats and complex by bits' meaning (NaN equals NaN, 0.0 differs from -0.0)."""
+    """Whether two scalars are equal in type and value; for floats, NaN equals NaN and 0.0 differs from -0.0."""
     if type(a) is not type(b):
         return False
     if a is b:
@@ -157,13 +157,13 @@ def bounded_repr(value: Any, limit: int = 80) -> str:
 
 
 def released(value: Any) -> Any:
-    """What a guard keeps of ``value`` to compare objects with it: definitions and plain values themselves, and what there
-    are no weak references to (``re.Match``, subclasses of int)."""
+    """What a guard keeps in order to compare objects with ``value``: the value itself for definitions, scalars and types
+    without weak references (``re.Match``, subclasses of int), else an ObjectRef."""
     itself = kind_of(value) in (SCALAR, IDENTITY) or not type(value).__weakrefoffset__
     return value if itself else ObjectRef(value, bounded_repr(value))
 
 
 def layout_base(tp: type) -> type | None:
-    """The built-in base whose C layout ``tp`` has, when replay knows how to rebuild it; None otherwise."""
+    """The built-in base whose C layout ``tp`` has, if replay can rebuild it; None otherwise."""
     base = next(base for base in tp.__mro__ if not is_heap_type(base))
     return base if base in _PLAIN_BASES else None

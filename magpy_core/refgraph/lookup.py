@@ -1,4 +1,4 @@
-"""Static attribute resolution: where ``obj.name`` comes from, without running any user code.
+"""Static attribute resolution: where ``obj.name`` comes from, without running user code.
 
 Key types: Found (where), ``resolve``. The order is CPython's ``object.__getattribute__``.
 """
@@ -17,9 +17,9 @@ from magpy_core.refgraph.kinds import is_a, is_heap_type
 _MISSING = object()
 
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
-"""The dicts in which ``nn.Module.__getattr__`` looks, in its order."""
+"""The dicts that ``nn.Module.__getattr__`` searches, in order."""
 
-#: Modules whose classes have too many attributes, and change too seldom, to compare all names of them.
+#: Modules whose classes have too many attributes, and change too rarely, to guard all their names.
 LIBRARIES = ("torch.", "collections", "enum", "typing", "abc")
 
 
@@ -27,10 +27,10 @@ LIBRARIES = ("torch.", "collections", "enum", "typing", "abc")
 class Found:
     """Result of ``resolve``.
 
-    ``where``: ``instance`` (in ``obj.__dict__``), ``custom`` (likewise, where that is no plain dict), ``slot``, ``class``
+    ``where``: ``instance`` (in ``obj.__dict__``), ``custom`` (the same, if it is a subclass of dict), ``slot``, ``class``
     (``owner.__dict__``; ``value`` is the raw class attribute), ``data`` (a data descriptor on the class), ``getset`` (a
     C-level attribute), ``module`` (a parameter, buffer or submodule: ``table`` names the dict), ``python`` (a
-    ``__getattr__``/``__getattribute__`` decides), ``absent``.
+    ``__getattr__`` decides), ``override`` (a ``__getattribute__`` decides), ``absent``.
     """
 
     where: str
@@ -63,7 +63,8 @@ def is_data_descriptor(value: Any) -> bool:
 
 
 def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
-    """Where ``obj.name`` (obj no class, no module) is found; ``plain``: by ``object.__getattribute__`` overridden or not."""
+    """Where ``obj.name`` is found (``obj`` is neither a class nor a Python module). ``plain``: ignore overrides of
+    ``object.__getattribute__``."""
     tp = type(obj)
     getter, owner = class_lookup(tp, "__getattribute__")
     if is_a(getter, types.FunctionType) and not plain:
@@ -104,5 +105,5 @@ def member(module: nn.Module, name: str) -> Found:
 
 
 def overrides(tp: type | None, name: str) -> bool:
-    """Whether a class of the program's answers for this special method in Python."""
+    """Whether this special method of ``tp`` is a Python function."""
     return tp is not None and is_a(class_lookup(tp, name)[0], types.FunctionType)

@@ -1,6 +1,6 @@
-"""Natives: what a container holds, read past the methods that a class of the program's puts over the built-in ones.
+"""Natives: the contents of a container, read with the built-in methods even if the program's class overrides them.
 
-A guard, or a look of the monitor's, must not run the program's ``__len__`` or ``__iter__`` once more than the program does.
+Guards and the monitor must not run the program's ``__len__`` or ``__iter__``.
 Key functions: length, elements, entries, item.
 """
 
@@ -32,12 +32,12 @@ def elements(obj: Any) -> Iterator[Any]:
 
 
 def keys(obj: Any) -> Iterator[Any]:
-    """The keys of a dict, the elements of a set, in any order: an OrderedDict looks each up to tell its own."""
+    """The keys of a dict, or the elements of a set, in any order: to iterate in order, an OrderedDict looks up each key."""
     return dict.__iter__(obj) if is_a(obj, dict) else elements(obj)
 
 
 def entries(obj: Any) -> list[tuple[Any, Any]]:
-    """Keys and values, in the container's own order (that of an OrderedDict is not its dict's)."""
+    """Keys and values, in iteration order (an OrderedDict's order may differ from that of its underlying dict)."""
     return list(OrderedDict.items(obj) if is_a(obj, OrderedDict) else dict.items(obj))
 
 
@@ -46,7 +46,7 @@ def values(obj: Any) -> list[Any]:
 
 
 def nth(obj: Any, index: int) -> Any:
-    """What comes at this place in the order of ``elements``."""
+    """The element at this index in the order of ``elements``."""
     for value in islice(elements(obj), index, None):
         return value
     raise IndexError(index)

@@ -1,4 +1,4 @@
-"""Node: one object from outside, how it was reached and what was written to it. Key type: Node."""
+"""Node: one object from outside, its source and the writes to it. Key type: Node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from magpy_core.refgraph.source import Source
 
 @dataclass(slots=True, eq=False, repr=False)
 class Node:
-    """One external object. ``snapshot`` is its shallow state at first write (or first pass to unknown native code)."""
+    """One external object. ``snapshot`` is its shallow state before its first write (or use by unknown native code)."""
 
     obj: Any
     source: Source
@@ -23,22 +23,22 @@ class Node:
     snapshot: Snapshot | None = None
     written_at: list[Any] = field(default_factory=list)
     contents_read: bool = False
-    addressed: bool = False  # its address was the key of a memo: no other object of the region may be this one
+    must_be_distinct: bool = False  # compared, hashed or a memo key: no other node may have the same object
     summary: str = ""
     was_written: bool = False
-    # slots written by name: part of the effect even when the write left them as they were: a later call may
-    # start from another value that nothing guards
+    # slots written by name: part of the effect even if the write changed nothing, because a later call may start from
+    # another value that nothing guards
     forced: list[tuple[str, Any]] = field(default_factory=list)
-    # what events showed of the writes: what was appended, and the last value of each slot (ABSENT: it was deleted)
+    # writes shown by events: appended values, and the last value of each slot (ABSENT: deleted)
     appended: list[Any] = field(default_factory=list)
     noted: dict[Any, Any] = field(default_factory=dict)
 
     def note_write(self, key: Any, value: Any) -> None:
-        """An event shows that the region writes ``value`` to slot ``key``."""
+        """Note that an event shows a write of ``value`` to slot ``key``."""
         self.noted[slot_name(key)] = value
 
     def explains(self, change: Change) -> bool:
-        """Whether events have shown that the region made this change, which is its last."""
+        """Whether events have shown that the region made this change last."""
         if change.op == "extend":
             return len(change.value) == len(self.appended) and all(map(operator.is_, change.value, self.appended))
         if change.op in ("add", "discard"):
@@ -49,7 +49,7 @@ class Node:
         return self.noted.get(slot_name(change.key), self) is value
 
     def release(self) -> None:
-        """Drop the object, its snapshot, and the values and keys written to it; names of slots stay, for the printer."""
+        """Drop the object, its snapshot, and the values and keys written to it; keep names of slots for the printer."""
         self.summary = self.summary or repr(self)
         if self.kind != kinds.IDENTITY:
             self.obj = None

@@ -17,7 +17,7 @@ from magpy_core.refgraph.source import Source
 
 
 def to_text(nodes: Collection[Node], reads: list[Read]) -> str:
-    """One paragraph per node, in the order of first touch: what was read of it, and what was written."""
+    """One paragraph per node, in the order of first use: its reads and its writes."""
     lines = [f"{len(nodes)} nodes, {len(reads)} guarded reads"]
     for shown in to_details(nodes, reads):
         lines.append(f"{shown.name}: {shown.kind}")
@@ -27,9 +27,9 @@ def to_text(nodes: Collection[Node], reads: list[Read]) -> str:
 
 
 def to_details(nodes: Collection[Node], reads: list[Read]) -> list[ObjectDetail]:
-    """The nodes as data, for reports: an object knows which one it was reached from."""
+    """The nodes as data for reports; each refers to the one it was reached from."""
     read_of = _reads_by_node(nodes, reads)
-    # without functions and classes that only lie on the way
+    # without functions and classes that are only steps of a path
     shown = [n for n in nodes if n.kind != kinds.IDENTITY or n.was_written or id(n.source) in read_of]
     index = {id(node.source): i for i, node in enumerate(shown)}
     objects = []
@@ -49,14 +49,14 @@ def to_details(nodes: Collection[Node], reads: list[Read]) -> list[ObjectDetail]
 
 
 def full_place(site: Any) -> tuple[str, int]:
-    """File and line of a site; the innermost line, a library's included."""
+    """File and line of a site, even in a library."""
     return ("", 0) if site is None else (site.code.co_filename, site.lineno or 0)
 
 
 def _written_text(node: Node) -> str:
-    """``written a, b``: the slots that were written by name; the difference at exit may hold more, or nothing."""
+    """``written: a, b``: the slots written by name; the difference at exit may contain more, or nothing."""
     if node.forced and all(op == "maybe_item" for op, _ in node.forced):
-        return "perhaps written"  # a table that nn.Module.__setattr__ looks at
+        return "perhaps written"  # a table that nn.Module.__setattr__ checks
     names = ", ".join(
         sorted({bounded_repr(key) if not isinstance(key, str) else key for _, key in node.forced if key is not None})
     )
@@ -69,14 +69,14 @@ def _type_text(node: Node) -> str:
 
 
 def _owner(source: Source | None, known: Any) -> Source | None:
-    """The nearest step of an access path that is a node's."""
+    """The last step of an access path that has a node."""
     while source is not None and id(source) not in known:
         source = source.base
     return source
 
 
 def _reads_by_node(nodes: Collection[Node], reads: list[Read]) -> dict[int, list[Read]]:
-    """Reads by the node that holds the edge; those of no node (arguments that are numbers) under the read's own source."""
+    """Reads by the source of the node that the edge starts at; if there is none (number arguments), by their own source."""
     known = {id(n.source) for n in nodes}
     out: dict[int, list[Read]] = {}
     for read in reads:

@@ -1,6 +1,6 @@
-"""Snapshots: the shallow state of an object at first touch, and the difference to its state at exit.
+"""Snapshots: the shallow state of an object before its first write, and the difference to its state at exit.
 
-Writes are found by difference, so it does not matter which code made them. Key types: Snapshot, Change.
+Writes are found by comparing states, so it does not matter which code made them. Key types: Snapshot, Change.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Change:
     op: str
     key: Any = None
     value: Any = None
-    needs_contents: bool = False  # right only if the entry content is the recorded one
+    needs_contents: bool = False  # valid only if the content at entry is the recorded one
 
 
 class Snapshot:
-    """Shallow copy of the own state of one object, of a kind of ``kinds``."""
+    """Shallow copy of the state of one object; ``kind`` is one of ``kinds``."""
 
     __slots__ = ("attrs", "content", "kind", "obj", "order", "slots")
 
@@ -44,16 +44,16 @@ class Snapshot:
         self.obj = obj
         self.kind = kind
         self.content: Any = None
-        self.order: tuple[Any, ...] = ()  # of a set, whose copy may have another one
+        self.order: tuple[Any, ...] = ()  # of a set: its copy may have another iteration order
         self.attrs: dict[str, Any] | None = None
         self.slots: dict[str, Any] | None = None
         if kind in (kinds.LIST, kinds.DEQUE):
             self.content = list(natives.elements(obj))
         elif kind == kinds.DICT:
-            # an OrderedDict looks its keys up to tell their order: never mind it where the changes are not told either
+            # an OrderedDict looks up its keys to iterate; without pure hashes, order is not needed
             self.content = natives.entries(obj) if keys_have_pure_hash(obj) else list(dict.items(obj))
         elif kind == kinds.SET:
-            self.content = set(obj)  # not of its elements: that would hash them once more
+            self.content = set(obj)  # copying a set doesn't hash its elements again
             self.order = tuple(natives.elements(obj))
         elif is_a(obj, types.CellType):
             self.content = cell_value(obj)
@@ -82,22 +82,23 @@ class Snapshot:
         return ABSENT
 
     def entry(self, key: Any) -> Any:
-        """What a dict held for a key with a pure hash, or ABSENT."""
+        """The entry value for a key with a pure hash, or ABSENT."""
         return dict(self.content).get(key, ABSENT)
 
     def can_probe_unobserved(self, forced: Sequence[tuple[str, Any]] = ()) -> bool:
-        """Whether the changes can be found, and repeated, without running code of the program's in its keys."""
+        """Whether the changes can be found, and repeated, without running user code of the keys."""
         if self.kind not in (kinds.DICT, kinds.SET):
             return True
         before = [key for key, _ in self.content] if self.kind == kinds.DICT else self.content
         return keys_have_pure_hash(self.obj) and all(has_pure_hash(key) for key in (*before, *(key for _, key in forced)))
 
     def changes(self, forced: Sequence[tuple[str, Any]] = ()) -> list[Change]:
-        """Entry state to state now; ``forced`` (op, key) writes are included even where they changed nothing."""
+        """Changes from the entry state to the current one; ``forced`` (op, key) writes are included even if they changed
+        nothing."""
         if self.kind in (kinds.DICT, kinds.SET):
             forced = [(op, key) for op, key in forced if hashable(key)]  # a list as a key: nothing was written
         if self.kind == kinds.DEQUE and self.obj.maxlen is not None and {op for op, _ in forced} == {"append"}:
-            # what a full deque pushed out can't be told from the difference alone: one value may be there twice
+            # the difference doesn't show what a full deque dropped: it may contain the same value twice
             return [Change("extend", value=[v for _, v in forced])]
         out = self._moved_items(forced) or self._differences(self._moved_attributes(forced))
         if any(c.op == "replace" for c in out):
@@ -116,7 +117,7 @@ class Snapshot:
         return _in_order_of_writes(out, forced) if self.kind in (kinds.DICT, kinds.OBJECT) else out
 
     def _moved_items(self, forced: Sequence[tuple[str, Any]]) -> list[Change]:
-        """Changes of a dict that lost keys and got them back: these are at its end now, wherever they were before."""
+        """Changes of a dict in which keys were deleted and set again, which moves them to the end."""
         if self.kind != kinds.DICT:
             return []
         moved = {k for op, k in forced if op == "del_item" and dict.__contains__(self.obj, k)}
@@ -127,7 +128,7 @@ class Snapshot:
         return [*(Change("del_item", k) for k in moved), *rest]
 
     def _forced(self, op: str, key: Any) -> Change | None:
-        """The effect of a write by name, from the state now."""
+        """The effect of a write by name, from the current state."""
         obj = self.obj
         if op in ("set_attr", "del_attr"):
             d = instance_dict(obj) or {}
@@ -159,7 +160,7 @@ class Snapshot:
         return None
 
     def _moved_attributes(self, forced: Sequence[tuple[str, Any]]) -> set[str]:
-        """Attributes that were deleted and set again: these are the last ones now, wherever they were before."""
+        """Attributes that were deleted and set again, which moves them to the end."""
         now, before = instance_dict(self.obj) or {}, self.attrs or {}
         return {k for op, k in forced if op == "del_attr" and k in now and k in before}
 
@@ -196,10 +197,10 @@ def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def _sequence_changes(old: list[Any], obj: Any) -> list[Change]:
-    """Of a list or a deque."""
+    """Changes of a list or deque."""
     new, n = list(natives.elements(obj)), len(old)
     if _same(old, new[:n]):
-        # a bounded deque pushes out its head by itself when it is full, so the effect is the same append
+        # a full bounded deque drops its head by itself, so the effect is the same append
         return [Change("extend", value=new[n:])] if len(new) > n else []
     if len(new) == n and is_a(obj, list):
         return [Change("set_item", i, b) for i, (a, b) in enumerate(zip(old, new, strict=True)) if a is not b]
@@ -211,12 +212,13 @@ def _sequence_changes(old: list[Any], obj: Any) -> list[Change]:
 
 
 def slot_name(key: Any) -> Any:
-    """What stands for a key in a table of slots; the table must not run a ``__hash__`` of the program's."""
+    """A key's entry in a table of slots, which must not run the program's ``__hash__``."""
     return key if is_a(key, (str, int)) and has_pure_hash(key) else id(key)
 
 
 def _by_written_keys(changes: list[Change], forced: Sequence[tuple[str, Any]]) -> None:
-    """A dict that had ``1`` keeps it when ``1.0`` is set; one that a replay finds without takes the key of the program."""
+    """Use the keys as the program wrote them: a dict with the key ``1`` keeps it when ``1.0`` is set, but a dict that lacks
+    it at replay must get ``1.0``."""
     for change in changes:
         if change.op == "set_item":
             written = (key for op, key in forced if op == "set_item" and same_key(key, change.key))
@@ -224,8 +226,8 @@ def _by_written_keys(changes: list[Change], forced: Sequence[tuple[str, Any]]) -
 
 
 def _in_order_of_writes(changes: list[Change], forced: Sequence[tuple[str, Any]]) -> list[Change]:
-    """Where a replay finds keys or attributes missing that were there when it was recorded, they come in the order in which
-    the program writes them."""
+    """Sort changes into the order of the program's writes, because keys or attributes that existed at recording may be
+    missing at replay."""
     written: dict[Any, int] = {}
     for i, (op, key) in enumerate(forced):
         if op.startswith("del_"):

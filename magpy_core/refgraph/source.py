@@ -1,8 +1,8 @@
 """Source: how to reach a value from the region's roots at entry. Interned, so equality is identity.
 
-A source is a small expression. ``evaluate`` interprets it, ``describe`` gives the text shown to people. A step's kind knows
-what it reads, the Python text of that in generated guards, the text shown to people, and how far dict version tags stand
-for it; the kinds themselves are in ``source_kinds``. Key types: Source, SourceKind, Root.
+A source is a small expression. ``evaluate`` interprets it, ``describe`` returns its text for messages. A step's kind defines
+how it is read, its Python text in generated guards, its text for messages, and whether dict version tags cover it; the
+kinds themselves are in ``source_kinds``. Key types: Source, SourceKind, Root.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 
 class Source:
-    """One access step from ``base``. ``kind`` is the name of ``step_kind``: without a base, that of a root."""
+    """One access step from ``base``, or a root if it is None. ``kind`` is the name of ``step_kind``."""
 
     __slots__ = ("base", "key", "kind", "label", "path", "step_kind")
 
@@ -21,7 +21,7 @@ class Source:
         self.base = base
         self.key: Any = key  # a constant, or a Source (an item whose key is an object from outside)
         self.label = label
-        # stable over recordings: what is learned about a value (it varies) is stored under it
+        # stable over recordings: facts about a value (that it is dynamic) are stored under its path
         if base is None:
             self.path: str = self.root.path(self)
         else:
@@ -35,7 +35,7 @@ class Source:
 
     @property
     def parent(self) -> Source:
-        """The base of a source that is no root."""
+        """The base of a source that is not a root."""
         assert self.base is not None
         return self.base
 
@@ -47,7 +47,7 @@ class Source:
         return self.key.describe() if isinstance(self.key, Source) else repr(self.key)
 
     def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The value now. Raises what the access raises (LookupError, AttributeError, ValueError, ...)."""
+        """The current value. Raises what the access raises (LookupError, AttributeError, ValueError, ...)."""
         if self.base is None:
             return self.root.get(self.key, args, kwargs)
         key = self.key.evaluate(args, kwargs) if isinstance(self.key, Source) else self.key
@@ -62,7 +62,7 @@ class Source:
 
 
 class Writer(Protocol):
-    """The generator of guards, as a source sees it: it writes statements, and names values."""
+    """The guard generator, as a source sees it: it writes statements and names values."""
 
     lines: list[str]
 
@@ -71,12 +71,12 @@ class Writer(Protocol):
     def key(self, source: Source) -> str: ...
     def const(self, value: Any) -> str: ...
     def assign(self, expression: str) -> str: ...
-    def fresh(self, prefix: str) -> str: ...
+    def new_name(self, prefix: str) -> str: ...
     def type_of(self, source: Source) -> type | None: ...
 
 
 class Level(Protocol):
-    """The first level of a guard, as a source sees it: what stays as it is while dict version tags do."""
+    """The first level of a guard, as a source sees it: what is unchanged while the dict version tags are."""
 
     def value(self, source: Source) -> Any: ...
     def held(self, source: Source) -> bool: ...
@@ -88,17 +88,17 @@ class Level(Protocol):
 
 
 class SourceKind:
-    """A step: ``read(base, key)`` is its value. ``template`` is the Python text of that, with {b} for the base's expression
-    and {k} for the key's; ``text`` gives the one shown to people, of the source and the base's own text."""
+    """A step: ``read(base, key)`` is its value. ``template`` is the Python text of the access, with {b} for the base's
+    expression and {k} for the key's; ``text(source, base_text)`` is the text for messages."""
 
-    watchable: ClassVar[bool] = False  # an object found there may be a root of a first level
-    followed: ClassVar[bool] = False
+    watchable: ClassVar[bool] = False  # an object there may be a root of a first level
+    followed: ClassVar[bool] = False  # the step runs no user code, and tags may cover it
 
     def __init__(self, read: Callable[[Any, Any], Any], template: str, text: Callable[[Source, str], str]) -> None:
         self.read, self.template, self.text = read, template, text
 
     def code(self, writer: Writer, source: Source) -> str:
-        """Write the access; the name of the variable (or constant) with the value."""
+        """Write the access; returns the name of the variable (or constant) with the value."""
         return writer.assign(self.expression(writer, source))
 
     def expression(self, writer: Writer, source: Source) -> str:
@@ -107,24 +107,24 @@ class SourceKind:
         return self.form(writer, source).format(b=writer.var(source.parent), k=key)
 
     def form(self, writer: Writer, source: Source) -> str:
-        """The template, where it depends on what is known of the base."""
+        """The template; it may depend on the known type of the base."""
         return self.template
 
     def may_follow(self, base: Any, key: Any) -> bool:
-        """Whether a first level may take the step: it runs no code of the program's, and tags may stand for it."""
+        """Whether the step runs no user code for this base and key, and tags may cover it."""
         return self.followed
 
     def held(self, level: Level, source: Source) -> bool:
-        """Whether this is one and the same value as long as the tags are."""
+        """Whether the value is the same object as long as the tags are unchanged."""
         return False
 
     def table(self, level: Level, source: Source) -> bool:
-        """Whether there is a dict in a fixed namespace, with fixed contents."""
+        """Whether the value is a dict in a fixed namespace, with fixed contents."""
         return False
 
 
 class Root(SourceKind):
-    """Where a path starts: ``get(key, args, kwargs)`` is its value."""
+    """The start of a path: ``get(key, args, kwargs)`` is its value."""
 
     watchable = True
 
@@ -140,4 +140,4 @@ class Root(SourceKind):
 
 
 def _root_has_no_base(base: Any, key: Any) -> Any:
-    raise TypeError("a root is reached from nothing")
+    raise TypeError("a root has no base")

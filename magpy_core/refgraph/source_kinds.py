@@ -1,6 +1,6 @@
 """The kinds of source: the roots, and each step from one value to another.
 
-To add one, add it to SOURCE_KINDS; whatever is special about it is a class of its own. Key name: SOURCE_KINDS.
+To add one, add it to SOURCE_KINDS; write a subclass for special behavior. Key name: SOURCE_KINDS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING = object()
 
 
 def dict_entry(d: Any, key: Any) -> Any:
-    """What a dict holds under a key; KeyError where there is nothing, whatever ``__missing__`` would make of that."""
+    """A dict's value for a key; raises KeyError if there is none, without calling ``__missing__``."""
     value = dict.get(d, key, _NOTHING)
     if value is _NOTHING:
         raise KeyError(key)
@@ -28,18 +28,18 @@ def dict_entry(d: Any, key: Any) -> Any:
 
 
 def namespace(obj: Any) -> Any:
-    """``obj.__dict__``, whatever a ``__getattribute__`` of the user's says."""
+    """``obj.__dict__``, without calling a user-defined ``__getattribute__``."""
     return (
         type.__getattribute__(obj, "__dict__") if issubclass(type(obj), type) else object.__getattribute__(obj, "__dict__")
     )
 
 
 slot_of: Callable[[Any, str], Any] = object.__getattribute__
-"""Never ``getattr``, which would run a ``__getattribute__`` of the user's."""
+"""Not ``getattr``, which would run a user-defined ``__getattribute__``."""
 
 
 def slot_filled(obj: Any, name: str) -> bool:
-    """Whether a slot holds anything."""
+    """Whether a slot holds a value."""
     try:
         slot_of(obj, name)
     except AttributeError:
@@ -47,12 +47,12 @@ def slot_filled(obj: Any, name: str) -> bool:
     return True
 
 
-def _not_twice(key: Any) -> Any:
+def _cannot_redraw(key: Any) -> Any:
     raise LookupError(f"a number that {key[1]}() drew can't be read again")
 
 
 def cache_state(fn: Any) -> str:
-    """What tells whether a cached function's cache was cleared or filled since."""
+    """The state of a cached function's cache, which changes when it is cleared or filled."""
     info = fn.cache_info()
     return f"{info.misses} misses, {info.currsize} entries"
 
@@ -70,7 +70,7 @@ def _item(source: Source, base: str) -> str:
 
 
 def _dict_item(source: Source, base: str) -> str:
-    """As an attribute, or a global, where the dict is a namespace."""
+    """Shown as an attribute or a global if the dict is a namespace."""
     at = source.parent
     if at.kind == "dict" or (at.kind == "attr" and at.key in MODULE_TABLES):
         return _member(source, at.parent.describe())
@@ -139,10 +139,10 @@ class DictItem(Entries):
     def form(self, writer: Writer, source: Source) -> str:
         if self._is_plain(writer, source):
             return "{b}[{k}]"
-        # a dict's ``__getitem__`` may be its class's ``__missing__``: a guard must not make what it looks for
+        # a guard must not call `__missing__`, which may create the entry
         tp = writer.type_of(source.parent)
-        makes = source.parent.kind != "dict" and (tp is None or hasattr(tp, "__missing__"))
-        return "dict_entry({b}, {k})" if makes else self.template
+        may_create = source.parent.kind != "dict" and (tp is None or hasattr(tp, "__missing__"))
+        return "dict_entry({b}, {k})" if may_create else self.template
 
     def held(self, level: Level, source: Source) -> bool:
         return level.contents(source.parent)
@@ -156,7 +156,7 @@ class DictItem(Entries):
 
 
 class Item(DictItem):
-    """As the program writes it: ``base[key]``."""
+    """``base[key]``, as the program writes it."""
 
     def form(self, writer: Writer, source: Source) -> str:
         return "native_item({b}, {k})" if overrides(writer.type_of(source.parent), "__getitem__") else self.template
@@ -180,7 +180,7 @@ class Length(SourceKind):
 
 
 class Cell(SourceKind):
-    """What a closure's cell holds."""
+    """The content of a closure's cell."""
 
     watchable = followed = True
 
@@ -189,7 +189,7 @@ class Cell(SourceKind):
 
 
 class Field(SourceKind):
-    """An attribute that an object in C has."""
+    """An attribute of an object written in C."""
 
     def may_follow(self, base: Any, key: Any) -> bool:
         return slot(base, key) is not None
@@ -202,11 +202,11 @@ class Field(SourceKind):
 
 
 class Draw(SourceKind):
-    """A number that a random stream gave: its key is its place among all of them, the method, the method's arguments."""
+    """A number drawn from a random stream: its key is the number of the draw, the method and the method's arguments."""
 
     def code(self, writer: Writer, source: Source) -> str:
         key = writer.key(source)
-        name = writer.fresh("draw")  # another name than the ones that may move into the next line
+        name = writer.new_name("draw")  # not a "v..." name, which `inline_single_uses` could move into the next line
         writer.lines.append(f"{name} = {self.template.format(b=writer.var(source.parent), k=key)}")
         return name
 
@@ -242,5 +242,7 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "cache_state": SourceKind(lambda b, k: cache_state(b), "cache_state({b})", lambda s, b: f"{b}.cache_info()"),
     "logs": SourceKind(lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})", lambda s, b: f"{b}.isEnabledFor({s.key})"),
     "context": SourceKind(lambda b, k: b.get(k), "{b}.get({k})", lambda s, b: f"{b}.get()"),
-    "draw": Draw(lambda b, k: _not_twice(k), "draw({b}, {k}, before)", lambda s, b: _called(f"{b}.{s.key[1]}", s.key[2])),
+    "draw": Draw(
+        lambda b, k: _cannot_redraw(k), "draw({b}, {k}, before)", lambda s, b: _called(f"{b}.{s.key[1]}", s.key[2])
+    ),
 }

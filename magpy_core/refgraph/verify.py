@@ -33,11 +33,11 @@ class RefGraphError(AssertionError):
 
 
 class _Unknown(Exception):
-    """The region has written what is on the way, or going there would run code of the program's."""
+    """The region has written something on the path, or evaluating it would run user code."""
 
 
 def _now(graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any], source: Source) -> Any:
-    """What is at a source, where the region has written nothing on the way there."""
+    """The value at a source, if the region has written nothing on the path."""
     if source.base is None:
         value = source.evaluate(args, kwargs)
     else:
@@ -59,51 +59,55 @@ def enabled() -> bool:
 
 
 def verify(
-    graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any], is_young: Callable[[Any], bool | None] = lambda obj: None
+    graph: RefGraph,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    is_internal: Callable[[Any], bool | None] = lambda obj: None,
 ) -> None:
     """Raise RefGraphError unless ``graph`` holds for a region entered with ``args`` and ``kwargs``.
 
-    ``is_young(obj)`` tells whether the region made an object: such an object is internal and must have no node.
+    ``is_internal(obj)``: whether the region created an object; an internal object must have no node.
     """
-
     now = functools.partial(_now, graph, args, kwargs)
     problems: list[str] = []
     with no_torch_function():
         for key, node in graph.nodes.items():
-            problems += _node_problems(key, node, now, is_young)
+            problems += _node_problems(key, node, now, is_internal)
         for read in graph.reads:
             problems += _read_problems(read, now)
     if problems:
         raise RefGraphError(problems)
 
 
-def _node_problems(key: int, node: Node, now: Callable[[Source], Any], is_young: Callable[[Any], bool | None]) -> list[str]:
+def _node_problems(
+    key: int, node: Node, now: Callable[[Source], Any], is_internal: Callable[[Any], bool | None]
+) -> list[str]:
     out: list[str] = []
     name = node.source.describe()
     if id(node.obj) != key:
         out.append(f"`{name}` is filed under another object's identity")
     if node.kind != kinds.kind_of(node.obj):
-        out.append(f"`{name}` is called a {kinds.NAMES[node.kind]} but is a {kinds.NAMES[kinds.kind_of(node.obj)]}")
+        out.append(f"`{name}` is recorded as a {kinds.NAMES[node.kind]} but is a {kinds.NAMES[kinds.kind_of(node.obj)]}")
     if not starts_at_root(node.source):
         out.append(f"`{name}` does not start at a root")
     else:
         try:
             if now(node.source) is not node.obj:
-                out.append(f"`{name}` leads to another object than the one it stands for")
+                out.append(f"`{name}` leads to another object than its node's")
         except (_Unknown, LookupError, AttributeError, ValueError):
             pass
-    # A native field's object may be young: the Python side of a gradient is made when it is first read.
-    # An empty dict is not tracked by the collector until it holds a container, so a dict's age can't be told.
+    # A native field's object may be created inside: the Python object of a gradient is created when it is first read.
+    # An empty dict is not tracked by the collector until it holds a container, so a dict's age is unknown.
     if (
         node.kind not in (*_BY_VALUE, kinds.DICT)
         and node.source.kind not in ("const", "field", "slot")
-        and is_young(node.obj)
+        and is_internal(node.obj)
     ):
-        out.append(f"`{name}` stands for an object that the region made itself")
+        out.append(f"`{name}` has a node for an object that the region created itself")
     if (node.written_at or node.forced) and node.snapshot is None:
         out.append(f"`{name}` was written and has no snapshot")
     if node.snapshot is not None and node.snapshot.obj is not node.obj:
-        out.append(f"the snapshot of `{name}` is one of another object")
+        out.append(f"the snapshot of `{name}` is of another object")
     return out
 
 
@@ -116,7 +120,7 @@ def _read_problems(read: Read, now: Callable[[Source], Any]) -> list[str]:
     except _Unknown:
         return []
     except (LookupError, AttributeError, ValueError):
-        return [f"`{name}` was read, but there was nothing at entry"]
+        return [f"`{name}` was read, but did not exist at entry"]
     return [f"the guard {read.kind.name!r} on `{name}` does not hold for the recorded entry state"] if failure else []
 
 

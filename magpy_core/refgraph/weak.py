@@ -1,4 +1,4 @@
-"""ObjectRef: an object of the program that a guard compares with by identity, and must not keep alive.
+"""ObjectRef: a weak reference to an object that a guard compares with by identity.
 
 Key type: ObjectRef.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class ObjectRef(weakref.ref):  # type: ignore[type-arg]
-    """Stands for ``obj``, whose ``text`` in messages is known. Once it is dead, nothing is that object any more."""
+    """A weak reference to ``obj``, with its ``text`` for messages. Once it is dead, no value is that object."""
 
     __slots__ = ("text",)
 
@@ -23,7 +23,7 @@ class ObjectRef(weakref.ref):  # type: ignore[type-arg]
 
 
 def is_object(value: Any, expected: Any) -> bool:
-    """Whether ``value`` is the expected object, which an ObjectRef may stand for."""
+    """Whether ``value`` is the expected object or the one that an ObjectRef refers to."""
     if type(expected) is not ObjectRef:
         return value is expected
-    return value is not None and value is expected()  # None is what a dead reference gives
+    return value is not None and value is expected()  # a dead reference returns None

@@ -26,7 +26,7 @@ def write_log(logger: logging.Logger, level: int, msg: Any, args: Any, caller: t
         logger.handle(logger.makeRecord(logger.name, level, path, line, msg, args, None, function))
 
 
-def give_warning(text: str, where: tuple[type[Warning], str, int, dict[str, Any]]) -> None:
+def issue_warning(text: str, where: tuple[type[Warning], str, int, dict[str, Any]]) -> None:
     """Issues a warning like ``warnings.warn`` at the recorded line, with the current filters."""
     category, file, line, namespace = where
     registry = namespace.setdefault("__warningregistry__", {})
@@ -56,7 +56,7 @@ def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 
 HELPERS: dict[str, Any] = {
-    "write_log": write_log, "give_warning": give_warning,
+    "write_log": write_log, "issue_warning": issue_warning,
     "fill_object": fill_object,
     "replace_list": replace_list, "replace_dict": replace_dict, "replace_content": replace_content, "print": print,
     "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
@@ -67,7 +67,7 @@ HELPERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-_OUTPUTS = {"print": "print", "log": "write_log", "warn": "give_warning"}
+_OUTPUTS = {"print": "print", "log": "write_log", "warn": "issue_warning"}
 
 
 class ReplayWriter:
@@ -76,7 +76,7 @@ class ReplayWriter:
     def __init__(self, writer: GuardWriter, outputs: dict[torch.fx.Node, str]) -> None:
         self.w = writer
         self.w.table.update(HELPERS)
-        self.lines: list[str] = []  # what is computed before the first effect; the writer has what is fetched from outside
+        self.lines: list[str] = []  # computations before the first effect; the GuardWriter has the reads from outside
         self.outputs = outputs  # fx node -> variable holding its value
         self._built: dict[int, str] = {}
         self._scalars: dict[int, str] = {}
@@ -122,7 +122,7 @@ class ReplayWriter:
         cls = self.w.const(b.type)
         if b.how == "call":
             return f"{cls}({', '.join(items)})"
-        if b.type is tuple:  # a tuple of literals would be the same object at every call
+        if b.type is tuple:  # a tuple of literals would be a constant, the same object at every call
             return f"(*{tuple_text},)" if items and all(isinstance(i, Const) for i in b.items) else tuple_text
         if b.how == "frozenset" or hasattr(b.type, "n_sequence_fields") or b.type is torch.Size:
             return f"{cls}({tuple_text})"
@@ -158,7 +158,7 @@ class ReplayWriter:
         return f"[{', '.join(map(self.expr, items))}]"
 
     def store(self, tp: type, target: str, key: str, value: str) -> str:
-        """Straight, without a call in which another thread could take over, where no code of the program's would run."""
+        """A store; a plain one, during which no other thread can run, if the type has no overridden ``__setitem__``."""
         if tp in (dict, list):
             return f"{target}[{key}] = {value}"
         kind = "list" if issubclass(tp, list) else "ordered" if issubclass(tp, collections.OrderedDict) else "dict"
@@ -167,12 +167,13 @@ class ReplayWriter:
     # -- effects -----------------------------------------------------------------------------------------------
 
     def values(self, plan: Plan) -> tuple[str, list[str]]:
-        """First pass: computes every value that an effect or the result needs, without changing external state."""
+        """First pass: computes every value for the effects and the result, without changing external state."""
         prepared = [self.prepare(e) for e in plan.effects]
         return self.expr(plan.result), prepared
 
-    def still_there(self, plan: Plan) -> list[str]:
-        """Conditions: what effects replace is what the call has read. Another thread may have replaced it since."""
+    def conflict_conditions(self, plan: Plan) -> list[str]:
+        """Conditions under which a value that an effect replaces is not the one that the call has read: another thread may
+        have replaced it since."""
         places = [e.replaced for e in plan.effects if e.replaced is not None]
         return [f"{p.step_kind.expression(self.w, p)} is not {self.w.var(p)}" for p in dict.fromkeys(places)]
 
@@ -217,7 +218,7 @@ class ReplayWriter:
         raise AssertionError(f"unknown effect {e.op!r}")
 
     def member(self, e: Effect) -> str:
-        """The slot's descriptor, because ``setattr`` would run a user-defined ``__setattr__`` again."""
+        """The slot's descriptor: ``setattr`` would run a user-defined ``__setattr__`` again."""
         return self.w.const(_member(e.target_type, e.key))
 
     def dict_var(self, e: Effect) -> str:

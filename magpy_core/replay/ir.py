@@ -50,7 +50,7 @@ class Build:
     """An object created by the region: replay creates it empty (``how``), then fills it, to preserve sharing and cycles.
 
     ``how``: ``list dict set deque`` (filled in place), ``tuple frozenset call`` (items first), ``object`` (``__new__``, then
-    state). ``extra``: a factory, or a greatest length.
+    state). ``extra``: a defaultdict's factory, or a deque's ``maxlen``.
     """
 
     how: str
@@ -66,9 +66,9 @@ Expr = Const | Outside | GraphValue | Scalar | Build
 
 @dataclass
 class Effect:
-    """One side effect. ``op`` is a Change op, or ``print``, ``log``, ``set_field`` (a tensor's ``.grad``).
+    """One side effect. ``op`` is a Change op, or ``print``, ``log``, ``warn``, ``set_field`` (a tensor's ``.grad``).
 
-    ``replaced``: where the value was read that it replaces."""
+    ``replaced``: the source of the value that it replaces, if the call has read it."""
 
     op: str
     target: Expr | None

@@ -27,16 +27,19 @@ from magpy_core.refgraph.snapshot import Change, slot_name
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, MadeInside, Outside, Plan, Scalar
 
-# What a call of the type makes again, of these attributes.
+# Types whose objects a call rebuilds from these attributes.
 _CALLS: dict[type, tuple[str, ...]] = {
     types.MethodType: ("__func__", "__self__"), slice: ("start", "stop", "step"), range: ("start", "stop", "step"),
 }  # fmt: skip
 _OUTPUTS = {"print": "print", "warn": "a warning", "log": "a log record"}
 _NOUNS = {type: "class", types.FunctionType: "function"}
-_LOUD = "A dict or a set is changed or made here whose keys hash or compare by code of their own: replay would run it again."
+_IMPURE_KEYS = (
+    "The keys of a dict or set written here have a Python `__hash__` or `__eq__`: replay can't repeat the write without "
+    "running that code again."
+)
 _SLOTS = frozenset({"attr", "cell", "dict_item", "item", "list_item", "slot"})
-# Guarded by identity; a rebuilt instance is equivalent.
-_EQUAL_ANYWAY = (types.GenericAlias, types.UnionType, re.Pattern, types.CodeType)
+# Guarded by identity, but a rebuilt instance is equivalent.
+_EQUIVALENT_IF_REBUILT = (types.GenericAlias, types.UnionType, re.Pattern, types.CodeType)
 
 
 def _not_rebuildable(what: str) -> str:
@@ -44,7 +47,7 @@ def _not_rebuildable(what: str) -> str:
 
 
 class Planner:
-    """Builds the plan of one recording. ``is_internal(obj)``: whether the region created the object."""
+    """Builds the plan of one recording. ``is_internal(obj)``: whether the region created the object (None: unknown)."""
 
     def __init__(
         self, refgraph: RefGraph, ops: OperatorGraph, scalars: ScalarTable, is_internal: Callable[[Any], bool | None]
@@ -57,8 +60,8 @@ class Planner:
         self._open: set[int] = set()  # immutable values being built; their items must not refer back to them
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.outputs: dict[torch.fx.Node, None] = {}
-        self.error_leaves: Callable[[BaseException], None] = lambda error: None  # may say more than that it can't be rebuilt
-        self.change_found: Callable[[Node, Change], None] = lambda node, change: None  # is told of each difference
+        self.error_leaves: Callable[[BaseException], None] = lambda error: None  # may raise a more specific refusal
+        self.change_found: Callable[[Node, Change], None] = lambda node, change: None  # called for each difference
 
     # -- values ------------------------------------------------------------------------------------------------
 
@@ -76,7 +79,7 @@ class Planner:
             return self.tensor(value)
         node = self.refgraph.node(value)
         if kind == kinds.IDENTITY:
-            if not isinstance(value, _EQUAL_ANYWAY) and self.is_internal(value):
+            if not isinstance(value, _EQUIVALENT_IF_REBUILT) and self.is_internal(value):
                 what = next((noun for tp, noun in _NOUNS.items() if isinstance(value, tp)), "object")
                 name = getattr(value, "__qualname__", type(value).__name__)
                 raise MadeInside("MP110", _not_rebuildable(f"The {what} `{name}`"))
@@ -110,7 +113,7 @@ class Planner:
             return Outside(node.source)
         found = self.ops.values.node(value)
         if found is None:
-            raise Unsupported("MP105", "A tensor that leaves the region was made by an operation that was not recorded.")
+            raise Unsupported("MP105", "A tensor that leaves the region was created by an operation that was not recorded.")
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             raise Unsupported("MP110", _not_rebuildable(f"A `{type(value).__name__}`"))
         self.outputs.setdefault(found)
@@ -137,7 +140,7 @@ class Planner:
         slots = {name: slot_value(value, name) for name in slot_names(tp)}
         build.slots = [(name, self.expression(held)) for name, held in slots.items() if held is not ABSENT]
         if kind in (kinds.DICT, kinds.SET) and not keys_have_pure_hash(value):
-            raise Unsupported("MP110", _LOUD)
+            raise Unsupported("MP110", _IMPURE_KEYS)
         if kind == kinds.DICT:
             build.how = "dict"
             build.items = [(self.expression(k), self.expression(v)) for k, v in natives.entries(value)]
@@ -158,17 +161,17 @@ class Planner:
     # -- effects -----------------------------------------------------------------------------------------------
 
     def effects(self, contents: Callable[[Node], None]) -> list[Effect]:
-        """Effects of every written node; ``contents(node)`` guards all contents on entry if an effect needs them."""
+        """The effects on all written nodes; ``contents(node)`` guards the contents at entry if an effect needs them."""
         out: list[Effect] = []
         reads = (r.source for r in self.refgraph.reads if r.source.base is not None and r.kind is not guard.ABSENT)
         read = {_place(source): source for source in reads}
-        self._through_namespaces(contents)
+        self._merge_namespace_writes(contents)
         for node in list(self.refgraph.written()):
             assert node.snapshot is not None
-            if node.source.kind == "dict" and not _of_function(node):
+            if node.source.kind == "dict" and not _is_namespace_of_function(node):
                 continue  # an object's own __dict__: the object's node has the same changes
             if not node.snapshot.can_probe_unobserved(node.forced):
-                raise Unsupported("MP110", _LOUD)
+                raise Unsupported("MP110", _IMPURE_KEYS)
             for change in node.snapshot.changes(node.forced):
                 self.change_found(node, change)
                 if self._writes_back_its_source(node, change):
@@ -180,7 +183,7 @@ class Planner:
                 out.append(effect)
         return out
 
-    def _through_namespaces(self, contents: Callable[[Node], None]) -> None:
+    def _merge_namespace_writes(self, contents: Callable[[Node], None]) -> None:
         """Treats writes to an object's ``__dict__`` as writes to the object, even if they changed nothing."""
         written = list(self.refgraph.written())
         owners = {id(node.source): node for node in written}
@@ -245,7 +248,7 @@ class Planner:
 
 
 def _last(fields: Iterable[Any]) -> list[Any]:
-    """The last assignment of each field of a tensor: nobody sees those before it."""
+    """The last assignment of each field of a tensor: earlier ones can't be observed."""
     found: dict[tuple[int, str], Any] = {}
     for write in fields:
         key = (id(write[0]), write[1])
@@ -255,14 +258,14 @@ def _last(fields: Iterable[Any]) -> list[Any]:
 
 
 def _place(source: Source) -> tuple[int, Any]:
-    """What a slot's source has in common with an effect on it; of an object's own ``__dict__``, the object is the base."""
+    """A key that a slot's source has in common with an effect on it; the object replaces its ``__dict__`` as the base."""
     base = source.parent
     if source.kind not in _SLOTS:
         return 0, None
     return id(base.base if base.kind == "dict" else base), slot_name(source.key)
 
 
-def _of_function(node: Node) -> bool:
+def _is_namespace_of_function(node: Node) -> bool:
     base = node.source.base
     return base is not None and base.kind == "const" and isinstance(base.key, types.FunctionType)
 

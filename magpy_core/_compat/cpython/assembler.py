@@ -1,10 +1,10 @@
 """Decoding and re-encoding of CPython 3.11 to 3.13 code objects, instruction by instruction.
 
-Unlike a general bytecode library this keeps what tracebacks and unwinding depend on exactly as the compiler wrote it:
-the exception table's depths, and the position (line, end line, column, end column) of every instruction.
+Unlike a general bytecode library this preserves exactly what tracebacks and unwinding depend on: the exception table's
+depths, and the position (line, end line, column, end column) of every instruction.
 
 Key types: :class:`Instr` (one instruction; jumps point at other instructions), :class:`Handler` (one exception-table
-row), :class:`Decoded` (a code object taken apart), :func:`assemble` (puts a changed one together again).
+row), :class:`Decoded` (a decoded code object). Key function: :func:`assemble` (encodes a changed one).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ EXTENDED_ARG: int = dis.opmap["EXTENDED_ARG"]
 
 _SIZES: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
 _CACHES: Sequence[int] = [_SIZES.get(name, 0) for name in dis.opname] if isinstance(_SIZES, dict) else _SIZES
-"""How many code units of inline cache follow each opcode (3.13 keeps them by name)."""
+"""The number of inline cache units after each opcode (3.13 stores them by name)."""
 _JUMPS = frozenset(dis.hasjrel)
 _BACKWARD = frozenset(op for name, op in dis.opmap.items() if "BACKWARD" in name)
 
 Position = tuple[int | None, int | None, int | None, int | None]
-"""(line, end line, column, end column), as ``code.co_positions()`` gives it."""
+"""(line, end line, column, end column), as in ``code.co_positions()``."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -64,7 +64,7 @@ class Handler:
 
 @dataclass(eq=False, slots=True)
 class Decoded:
-    """A code object taken apart."""
+    """A decoded code object."""
 
     code: CodeType
     instrs: list[Instr]
@@ -72,10 +72,10 @@ class Decoded:
 
 
 def decode(code: CodeType) -> Decoded:
-    """Take a code object apart (inline caches dropped, EXTENDED_ARGs folded in)."""
+    """Decode a code object (without inline caches; EXTENDED_ARGs are folded into arguments)."""
     raw = code.co_code
     positions = list(code.co_positions())
-    positions += [(None, None, None, None)] * (len(raw) // 2 - len(positions))  # code that was made without any
+    positions += [(None, None, None, None)] * (len(raw) // 2 - len(positions))  # code may have no positions
     instrs: list[Instr] = []
     by_offset: dict[int, Instr] = {}
     jumps: list[tuple[Instr, int]] = []
@@ -112,16 +112,16 @@ def _units(instr: Instr) -> int:
 def assemble(
     decoded: Decoded, instrs: list[Instr], labels: dict[Instr, Instr], consts: tuple[Any, ...], extra_stack: int
 ) -> CodeType:
-    """Encode ``instrs`` (the decoded ones in their order, with others between) as a code object like ``decoded.code``.
+    """Encode ``instrs`` (the decoded ones in order, with inserted ones between) as a code object like ``decoded.code``.
 
-    ``labels[i]`` is the instruction a jump to ``i`` (or a handler range that starts or stops at ``i``) now means, when it
-    is not ``i`` itself: the first one inserted before it.
+    ``labels[i]`` is the new target of a jump to ``i`` (or of a handler range that starts or stops at ``i``) if it is not
+    ``i`` itself: the first instruction inserted before it.
     """
     code = decoded.code
     targets = {i: labels.get(i.target, i.target) for i in instrs if i.target is not None}
     sizes = [_units(i) for i in instrs]
     starts: dict[Instr, int] = {}
-    while True:  # widening a jump can push another one over a size limit; sizes only grow, so this ends
+    while True:  # widening one jump can require widening another; sizes only grow, so this terminates
         at = 0
         for instr, size in zip(instrs, sizes, strict=True):
             starts[instr] = at
@@ -140,7 +140,7 @@ def assemble(
     out = bytearray()
     table = bytearray()
     line = code.co_firstlineno
-    position, units = instrs[0].pos, 0  # hooks have their instruction's position: one entry for all of them
+    position, units = instrs[0].pos, 0  # hooks have their instruction's position: one entry covers all
     for instr, size in zip(instrs, sizes, strict=True):
         caches = _CACHES[instr.op]
         arg = instr.arg
@@ -176,7 +176,7 @@ def _varint(out: bytearray, value: int) -> None:
 
 
 def _encode_location(out: bytearray, pos: Position, units: int, line: int) -> int:
-    """Append the location-table entries for so many units of code (PEP 626/657 format); returns the line they end on."""
+    """Append the location-table entries for ``units`` code units (PEP 626/657 format); returns the line they end on."""
     start, end, col, end_col = pos
     while units > 0:
         length = min(units, 8)

@@ -1,9 +1,9 @@
-"""Dict version tags: whether any of many dicts was written to, in a few microseconds for all of them.
+"""Dict version tags: whether any of many dicts was written, in a few microseconds for all of them.
 
-CPython 3.11 and 3.12 give every dict a 64-bit ``ma_version_tag``, a new one at each write that changes it (PEP 509; gone in
-3.13). A class instance's header says its type and where its ``__dict__`` is. All these words are gathered from memory and
-compared by three native operations of torch. The layout is not trusted but probed: ``supported`` tries it out once, and
-``Watch`` looks at every object it is given. Key types: Watch, Unwatchable.
+In CPython 3.11 and 3.12 every dict has a 64-bit ``ma_version_tag``, which changes at each write (PEP 509; removed in 3.13).
+An instance's header has pointers to its type and its ``__dict__``. All these words are read from memory and compared by
+three native operations of torch. The layout is not assumed but probed: ``supported`` tests it once, and ``Watch`` checks
+every object passed to it. Key types: Watch, Unwatchable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Unwatchable(Exception):
 
 @functools.cache
 def _memory() -> torch.Tensor:
-    """The address space as a tensor of words; word ``i`` is at address ``8 * (i + 1)``. Nothing is read until indexed."""
+    """The address space as a tensor of words; word ``i`` is at address ``8 * (i + 1)``. Only indexing reads memory."""
     space = (ctypes.c_int64 * ((1 << 47) // 8 - 1)).from_address(8)
     return torch.frombuffer(space, dtype=torch.int64)
 
@@ -47,24 +47,24 @@ def word(address: int) -> int:
 
 
 def version_view(table: dict[str, Any]) -> ctypes.c_uint64 | None:
-    """The version tag of ``table``, a dict that is never freed: its ``value`` is another one after each write to the dict.
-    None where there are no tags."""
+    """The version tag of ``table``, a dict that is never freed: its ``value`` changes at each write to the dict. None if
+    there are no tags."""
     return ctypes.c_uint64.from_address(id(table) + _TAG) if supported() else None
 
 
 def supported() -> bool:
-    """Whether this interpreter has the tags, where we look for them, and every kind of write changes them.
+    """Whether this interpreter has the tags at the expected place, and every kind of write changes them.
     ``MAGPY_DICT_TAGS=0`` in the environment switches them off."""
     return os.environ.get("MAGPY_DICT_TAGS") != "0" and _has_tags()
 
 
 def eagerly() -> bool:
-    """Whether to use them from the first call on, for a single check (``MAGPY_DICT_TAGS=always``, for tests)."""
+    """Whether to use tags from the first call on, even for a single check (``MAGPY_DICT_TAGS=always``, for tests)."""
     return os.environ.get("MAGPY_DICT_TAGS") == "always"
 
 
 def profiling() -> bool:
-    """Whether a profiler is on. A user's profile shows the user's operations alone, so the tags can't be looked at then."""
+    """Whether a profiler is active. The tags can't be read then: the profile must show only the user's operations."""
     return bool(torch._C._autograd._profiler_enabled())
 
 
@@ -114,7 +114,7 @@ def _points_at(obj: Any, own: Any) -> bool:
 
 
 def instance_dict(obj: Any) -> dict[str, Any] | None:
-    """The ``__dict__`` of an instance whose header says where it is; None if there is none such."""
+    """The ``__dict__`` of an instance whose header points at it; None otherwise."""
     try:
         own = object.__getattribute__(obj, "__dict__")
     except AttributeError:
@@ -123,7 +123,7 @@ def instance_dict(obj: Any) -> dict[str, Any] | None:
 
 
 def class_dict(cls: type) -> dict[str, Any] | None:
-    """The dict behind a class's ``__dict__``, for a class that a class statement made; None for others."""
+    """The dict behind the ``__dict__`` of a class created by a class statement; None for other classes."""
     if not is_heap_type(cls):
         return None
     behind = gc.get_referents(type.__dict__["__dict__"].__get__(cls))
@@ -131,8 +131,8 @@ def class_dict(cls: type) -> dict[str, Any] | None:
 
 
 def names_of(value: Any) -> dict[str, Any] | None:
-    """The dict of a class's, a module's or a namespace's names, where tags show what is written to it. None for others, and
-    for the names of the script that runs: each line of its loops writes there."""
+    """The dict of names of a class, a module or a namespace, if tags show writes to it. None for others, and for the main
+    script's names, to which its loops write all the time."""
     if issubclass(type(value), type):
         return class_dict(value)
     own = types.ModuleType.__getattribute__(value, "__dict__") if issubclass(type(value), types.ModuleType) else value
@@ -141,19 +141,18 @@ def names_of(value: Any) -> dict[str, Any] | None:
 
 
 def type_is_fixed(value: Any) -> bool:
-    """Whether ``value`` can't be given another class: an instance of a class that no class statement made."""
+    """Whether the class of ``value`` can't be changed: it was not created by a class statement."""
     return not is_heap_type(type(value)) and type(value) is not type(sys)
 
 
 class Watch:
-    """Tells whether instances still have their class and their ``__dict__``, and no dict was written to.
+    """Checks that instances have the same class and ``__dict__`` as at the start, and that no dict was written.
 
-    ``objects`` are instances with a ``__dict__`` each, or None in its place where only the class counts. ``tables`` are
-    dicts that the watched ``__dict__``s hold: while those are unchanged they live. ``names`` are dicts of classes
-    (``class_dict``) and modules, which the watch keeps. ``slots`` are addresses (``slot_words.py``) in objects that whoever
-    made the watch keeps. Objects are not kept alive: when one of
-    them dies the watch is ``dead`` for good, before its memory is given back, and calls ``on_death``.
-    Raises Unwatchable for an object whose header does not say what it should.
+    ``objects`` are pairs of an instance and its ``__dict__``, or None if only the class is watched. ``tables`` are dicts in
+    the watched ``__dict__``s, which keep them alive while unchanged. ``names`` are dicts of classes (``class_dict``) and
+    modules, which the watch keeps alive. ``slots`` are addresses (``slot_words.py``) in objects that the creator of the
+    watch keeps alive. ``objects`` are not kept alive: when one of them dies, and before its memory is freed, the watch is
+    permanently ``dead`` and calls ``on_death``. Raises Unwatchable for an object with an unexpected header.
     """
 
     def __init__(
@@ -181,26 +180,26 @@ class Watch:
             try:
                 self._refs.append(weakref.ref(obj, died))
             except TypeError as error:
-                raise Unwatchable(f"no weak references to {type(obj).__name__}") from error
+                raise Unwatchable(f"{type(obj).__name__} does not support weak references") from error
             headers.append(id(obj) + _TYPE)
             if own is not None:
                 if type(own) is not dict or not _points_at(obj, own):
-                    raise Unwatchable(f"the __dict__ of {type(obj).__name__} is not where it should be")
+                    raise Unwatchable(f"the __dict__ of {type(obj).__name__} is not at the expected address")
                 headers.append(id(obj) + _DICT_POINTER)
                 tags.append(id(own) + _TAG)
         for table in tables:
             if type(table) is not dict and type(table) is not OrderedDict:
-                raise Unwatchable(f"a {type(table).__name__} changes without a trace")
+                raise Unwatchable(f"a {type(table).__name__} has no version tag")
         self._kept = tuple(names)
         tags += [id(own) + _TAG for own in names]
-        # in this order: what one of them finds unchanged keeps alive what the next one reads
+        # in this order: each part, if unchanged, keeps the memory alive that the next one reads
         self._parts = [_Words(headers), _Words(tags), _Words([id(t) + _TAG for t in tables])]
 
     def holds(self) -> bool:
-        """Whether nothing has changed since the watch began. False does not mean that something has."""
+        """Whether nothing has changed since the watch began. May be False although nothing has."""
         if self.dead or profiling():
             return False
-        # Other threads may let go of a watched object while torch reads: then it must live till the end of the check.
+        # Other threads may drop a watched object while torch reads: keep all of them alive during the check.
         keep = list(map(call, self._refs)) if len(threading._active) > 1 else None  # type: ignore[attr-defined]
         for part in self._parts:
             if self.dead or not part.same():
@@ -209,8 +208,8 @@ class Watch:
         return True
 
     def changed(self) -> tuple[list[int], list[int]]:
-        """Which ``__dict__``s were written to (positions among the objects that have one, and after them ``names``), or,
-        if none was, which tables. Nothing at all when a class, a ``__dict__`` or a slot got another or an object died."""
+        """Which ``__dict__``s were written (positions among the objects that have one, followed by ``names``), or, if none,
+        which tables. Both are empty if a class, ``__dict__`` or slot was replaced or an object died."""
         headers, tags, tables = self._parts
         if self.dead or headers.differences():
             return [], []
@@ -219,7 +218,7 @@ class Watch:
 
 
 class _Words:
-    """Words of memory and what they were."""
+    """Words of memory and their values at the start."""
 
     def __init__(self, addresses: Sequence[int]) -> None:
         self._index = torch.tensor([a // 8 - 1 for a in addresses], dtype=torch.int64, device="cpu")

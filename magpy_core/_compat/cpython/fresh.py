@@ -1,8 +1,8 @@
-"""Numbers with an identity of their own: equal value, same type, distinct object.
+"""Private copies of numbers: equal value, same type, distinct object.
 
-CPython shares small ints (-5..256) and constants, so a number read from outside cannot be told from an equal constant by
-``id``. The monitor hands the program a private copy instead, which no Python operation except ``is`` can tell apart.
-Layout facts used: CPython 3.11 to 3.13 ``PyLongObject``. Checked by ``supports_fresh_int`` at first use.
+CPython shares small ints (-5..256) and constants, so ``id`` can't distinguish a number read from outside from an equal
+constant. The program gets a private copy instead, which no Python operation except ``is`` can distinguish from the original.
+Depends on the layout of ``PyLongObject`` in CPython 3.11 to 3.13, which ``supports_fresh_int`` checks at first use.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def _new_small(value: int) -> int:
 
 
 def fresh_int(value: int) -> int:
-    """A new int object equal to ``value``. Raises RuntimeError where the interpreter's layout is not the known one."""
+    """A new int object equal to ``value``. Raises RuntimeError if the interpreter's int layout is unknown."""
     if -_LARGE < value < _LARGE:
         if not supports_fresh_int():
             raise RuntimeError("this interpreter's int layout is unknown")
         return _new_small(value)
     negative = -value
-    return -negative  # an operation on a large int makes a new object
+    return -negative  # an operation on a large int creates a new object
 
 
 @functools.cache
 def supports_fresh_int() -> bool:
-    """Probe: whether private small ints behave like the shared ones."""
+    """Whether private copies of small ints behave like the shared ones (a probe)."""
     if sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)):
         return False
     for v in (0, 1, -1, -5, 256, 255, 12345, -98765):

@@ -1,8 +1,7 @@
-"""How CPython lays instances out: whether a class has state that only C code sees; what functions written in C are bound to.
+"""CPython's object layout: whether a class has state that only C code sees; what functions written in C are bound to.
 
-Layout fact used: a class statement adds at most one pointer to its base's size for each slot, for ``__dict__`` and for
-``__weakref__``; whatever is beyond that belongs to C code. Key functions: ``native_state``, ``is_heap_type``,
-``bound_object``.
+A class statement adds to its base's size at most one pointer for each slot, for ``__dict__`` and for ``__weakref__``; any
+further memory belongs to C code. Key functions: ``native_state``, ``is_heap_type``, ``bound_object``.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ _T = TypeVar("_T")
 
 
 def by_type(find: Callable[[type], _T]) -> Callable[[type], _T]:
-    """Keeps what ``find`` says of a type."""
+    """Caches the results of ``find`` by type."""
     return functools.lru_cache(maxsize=4096)(find)
 
 
 def is_heap_type(tp: type) -> bool:
-    """Whether a class was made at run time: by a class statement, or by C as a heap type (``Py_TPFLAGS_HEAPTYPE``)."""
+    """Whether a class was created at run time: by a class statement, or by C as a heap type (``Py_TPFLAGS_HEAPTYPE``)."""
     return bool(tp.__flags__ & 1 << 9)
 
 
@@ -37,8 +36,8 @@ def _own_native_state(tp: type, base: type) -> bool:
 
 @by_type
 def native_state(tp: type) -> type | None:
-    """The class along ``tp``'s layout that keeps state in C (``int``, ``re.Match``, a pybind class); None for a class whose
-    instances are made of ``__dict__`` and slots only."""
+    """The class among ``tp`` and its layout bases that has state in C (``int``, ``re.Match``, a pybind class); None for a
+    class whose instances have only ``__dict__`` and slots."""
     while tp is not object:
         base = tp.__base__
         if base is None or _own_native_state(tp, base):
@@ -51,8 +50,8 @@ _RECORDS = ("PyCapsule", "pybind11_builtins")
 
 
 def bound_object(method: Any) -> Any:
-    """What a builtin method or a method wrapper is bound to; None for functions. An extension's functions are bound to their
-    module, or to a record of their own (pybind11's: a capsule, or a class of its builtins)."""
+    """The object that a builtin method or a method wrapper is bound to; None for functions. An extension's functions are
+    bound to their module or to an internal record (pybind11: a capsule, or a class of ``pybind11_builtins``)."""
     owner = method.__self__
     kind = type(owner)
     return None if kind is types.ModuleType or kind.__name__ in _RECORDS or kind.__module__ in _RECORDS else owner

@@ -1,7 +1,7 @@
 """A copy of the builtins for code that runs inside the user's frames: a program may replace ``len`` while it is recorded.
 
-A module that says ``__builtins__ = OWN_BUILTINS`` before it defines functions has them look builtins up there: CPython takes
-a function's builtins from its globals when the function is made.
+Functions defined after ``__builtins__ = OWN_BUILTINS`` in a module use this copy: CPython takes a function's builtins from
+its globals when the function is created.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ def run_module_as_main(name: str, *, alter_argv: bool) -> None:
 
 
 def was_not_found(tb: TracebackType | None) -> bool:
-    """Whether a SystemExit with this traceback is runpy's own "No module named ...": the module's code has not run."""
+    """Whether a SystemExit with this traceback is runpy's "No module named ...", so that the module's code has not run."""
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
     if tb is None:

@@ -1,7 +1,7 @@
-"""Where functions, classes and cells keep what they hold: the words of memory behind ``__code__``, ``__defaults__``,
-``__kwdefaults__``, ``__mro__`` and a cell's content. Such a word is the address of the value, so one native comparison of
-many of them tells that nothing was put in another's place. No offset is assumed: each is found by looking for a value that
-was put there, and tried out by putting another. Key function: slot.
+"""Pointers in functions, classes and cells to their values: ``__code__``, ``__defaults__``, ``__kwdefaults__``, ``__mro__``
+and a cell's content. Such a word of memory is the address of the value, so one native comparison of many words shows that
+none was replaced. No offset is assumed: each is found by searching for a known value, and verified by storing another one.
+Key function: slot.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 from magpy_core._compat.cpython.dict_tags import word
 
-_FIRST = 16  # behind the reference count and the type
+_FIRST = 16  # after the reference count and the type
 
 
 def slot(owner: Any, name: str) -> tuple[int, Any] | None:
-    """The address of the word that says what ``owner.name`` is, and what it is now: of a function's ``__code__``,
-    ``__defaults__`` and ``__kwdefaults__``, a class's ``__mro__``, a cell's ``cell_contents``. None where no word says it.
-    Raises ValueError for an empty cell."""
+    """The address of the pointer to ``owner.name``, and its current value: for a function's ``__code__``, ``__defaults__``
+    and ``__kwdefaults__``, a class's ``__mro__``, a cell's ``cell_contents``. None if there is no known pointer. Raises
+    ValueError for an empty cell."""
     kind: type = type if issubclass(type(owner), type) else type(owner)
     offset = _offset(kind, name)
     if offset is None:
@@ -48,7 +48,7 @@ def _offset(kind: type, name: str) -> int | None:
 
 
 def _probes() -> dict[tuple[type, str], tuple[Any, str, Any]]:
-    """For each word an object that has it, and what to set of the object so that the word changes."""
+    """For each pointer: an object that has it, and the attribute and value to set so that the pointer changes."""
 
     def function(a: int = 1, *, b: int = 2) -> tuple[int, int]:
         return a, b

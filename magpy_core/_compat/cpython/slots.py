@@ -1,10 +1,10 @@
-"""Static analysis of the value stack: how deep it is at every instruction, and which slots hold a NULL.
+"""Static analysis of the value stack: its depth at every instruction, and which slots hold a NULL.
 
-CPython keeps NULLs on the value stack (below a callable; a local saved by an inlined comprehension). ``COPY`` of a NULL
-crashes the interpreter, so code that inserts COPYs must know, before every call, which layout it meets. Key function:
+CPython has NULLs on the value stack (next to a callable; a local saved by an inlined comprehension). ``COPY`` of a NULL
+crashes the interpreter, so code that inserts COPYs must know the stack layout before every call. Key function:
 :func:`stack_states`; a state is a string with one letter for every slot, bottom first: ``V`` a value, ``N`` a NULL, ``?``
-either. LOAD_METHOD (3.11) and LOAD_ATTR with the method bit (3.12, 3.13) are modelled as the instrumentation rewrites
-them: a NULL and the attribute. Up to 3.12 the NULL lies below the callable, from 3.13 on above it.
+either. LOAD_METHOD (3.11) and LOAD_ATTR with the method bit (3.12, 3.13) are modeled as the instrumentation rewrites them: a
+NULL and the attribute. Up to 3.12 the NULL is below the callable, from 3.13 on above it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CALLABLE = "VN" if PY313 else "NV"
 
 
 class UnknownStack(Exception):
-    """The stack layout of a code object could not be worked out; it must not be instrumented."""
+    """The stack layout of a code object can't be determined; it must not be instrumented."""
 
 
 def _step(state: str, instr: Instr, jump: bool) -> str:
@@ -52,9 +52,9 @@ def _step(state: str, instr: Instr, jump: bool) -> str:
             return state + "?"
         case "STORE_FAST_LOAD_FAST":
             return state[:-1] + "V"
-        case "RETURN_GENERATOR":  # resumed with the value that was sent in
+        case "RETURN_GENERATOR":  # resumed with the sent value
             return state + "V"
-        case "PRECALL":  # the whole effect is given to CALL
+        case "PRECALL":  # CALL has the entire effect
             return state
         case "CALL":
             return state[: -(arg + 2)] + "V"
@@ -75,7 +75,7 @@ def _merge(a: str, b: str, instr: Instr) -> str:
 def stack_states(decoded: Decoded) -> dict[Instr, str]:
     """The stack before every reachable instruction (unreachable ones are absent).
 
-    Raises UnknownStack when the analysis does not fit the code (its depths disagree, or leave the frame's stack).
+    Raises UnknownStack if the analysis fails (depths disagree, or exceed the frame's stack).
     """
     instrs = decoded.instrs
     following: dict[Instr, Instr] = dict(pairwise(instrs))

@@ -1,4 +1,4 @@
-"""Nodes of autograd's graphs. Key functions: reached_nodes, is_leaf_node, is_plain_node, has_hooks, is_freed."""
+"""Nodes of autograd graphs. Key functions: reached_nodes, is_leaf_node, is_plain_node, has_hooks, is_freed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.autograd.function import BackwardCFunction
 
 
 def reached_nodes(tensors: Iterable[torch.Tensor]) -> list[Any]:
-    """The nodes that a backward pass from ``tensors`` reaches, in a fixed order; a leaf among these is reached itself."""
+    """The nodes that a backward pass from ``tensors`` reaches, in a fixed order, including those of leaves among them."""
     starts = [torch.autograd.graph.get_gradient_edge(t).node for t in tensors if t.requires_grad]
     left, found = starts, dict.fromkeys(starts)
     while left:
@@ -21,17 +21,17 @@ def reached_nodes(tensors: Iterable[torch.Tensor]) -> list[Any]:
 
 
 def is_leaf_node(node: Any) -> bool:
-    """Whether a node adds to the gradient of a leaf, its ``variable``."""
+    """Whether a node accumulates the gradient of a leaf, its ``variable``."""
     return type(node).__name__ == "AccumulateGrad"
 
 
 def is_plain_node(node: Any) -> bool:
-    """Whether a node is torch's own and runs no Python: not that of a custom function in Python or C++."""
+    """Whether a node is torch's and runs no Python: not that of a custom function in Python or C++."""
     return not isinstance(node, BackwardCFunction) and "::" not in type(node).__name__
 
 
 def has_hooks(node: Any) -> bool:
-    """Whether Python has registered hooks on a node. Nothing lists them, but a hook that is registered joins the others."""
+    """Whether Python has registered hooks on a node. No API lists them, but a new hook is stored with the others."""
 
     def probe(*gradients: Any) -> None:
         return None
@@ -46,7 +46,7 @@ def has_hooks(node: Any) -> bool:
 
 
 def is_freed(tensors: Iterable[torch.Tensor]) -> bool:
-    """Whether a backward pass from ``tensors`` raises, because one has freed what a node had saved."""
+    """Whether a backward pass from ``tensors`` raises, because an earlier one has freed saved tensors."""
     for node in reached_nodes(tensors):
         for name in dir(node):
             if name.startswith("_saved_"):

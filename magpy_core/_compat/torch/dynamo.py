@@ -1,10 +1,10 @@
-"""Living beside the user's own torch.compile: what its wrappers and marks would hide from a recording is made visible.
+"""Recording code that the user's own torch.compile has wrapped or marked.
 
 * :func:`bypass`: the wrappers of ``torch.compile`` and ``torch._dynamo.disable`` switch frame interception to their own
-  callback, or off. Inside a recording they are replaced by what they stand for, the plain call of the wrapped function.
-* :func:`lift_marks`: torch's compiler marks code objects "skip" or "run only", for good; frames of such code never reach
-  an interception. While a recording lasts the marks are taken off, then put back. There is no API to read a mark, so its
-  place is found by writing known ones to a code object of our own; where that fails, the recording must not start.
+  callback, or off. Inside a recording they are replaced by a plain call of the wrapped function.
+* :func:`lift_marks`: torch's compiler permanently marks code objects "skip" or "run only"; frames of such code are never
+  intercepted. During a recording the marks are removed, then restored. There is no API to read a mark, so its address is
+  found by writing known marks to a code object of MagPy; if that fails, the recording must not start.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _VARARGS, _VARKEYWORDS = 0x4, 0x8
 
 
 def local_names(code: CodeType) -> tuple[str, ...]:
-    """The names of a frame's variables in the order instructions index them: locals, other cells, free variables."""
+    """The names of a frame's variables in the order of instruction arguments: locals, other cells, free variables."""
     cells = [name for name in code.co_cellvars if name not in code.co_varnames]
     return (*code.co_varnames, *cells, *code.co_freevars)
 
@@ -53,12 +53,12 @@ def _is_wrapper(code: CodeType) -> bool:
 
 
 def bypass(code: CodeType) -> CodeType | None:
-    """For a wrapper made by torch's compiler: code of the same shape that is just ``return fn(*args, **kwargs)``."""
+    """For a wrapper of torch's compiler: code with the same variables that only runs ``return fn(*args, **kwargs)``."""
     if not _is_wrapper(code):
         return None
     decoded = decode(code)
     resume = next(k for k, instr in enumerate(decoded.instrs) if instr.op == _OP["RESUME"])
-    # of the call that it stands for: warnings name the caller's line
+    # the position of the original call: warnings name the caller's line
     position = [instr.pos for instr in decoded.instrs if instr.op == _OP["CALL_FUNCTION_EX"]][-1]
     names = local_names(code)
 
@@ -79,8 +79,8 @@ def bypass(code: CodeType) -> CodeType | None:
 
 
 def compiles_for_operators() -> list[FunctionType]:
-    """The functions of torch that every call of torch.cond and its kin (while_loop, scan, map, flex_attention) comes through
-    on its way to a torch.compile of its own."""
+    """The functions of torch that every call of torch.cond and similar operators (while_loop, scan, map, flex_attention)
+    runs before its own torch.compile."""
     from torch._higher_order_ops import utils
 
     prepare = getattr(utils, "setup_compilation_env", None)
@@ -93,12 +93,12 @@ _get_extra.argtypes = [ctypes.py_object, ctypes.c_ssize_t, ctypes.POINTER(ctypes
 _get_extra.restype = ctypes.c_int
 
 Mark = tuple[int, int]
-"""What torch does with frames of a code, and with those they call: 0 as usual, 1 skip, 2 run only."""
+"""What torch does with frames of a code object, and with frames that they call: 0 default, 1 skip, 2 run only."""
 Marks = list[tuple[CodeType, Mark]]
 
 
 def set_mark(code: CodeType, mark: Mark) -> None:
-    """Leave a mark on a code object."""
+    """Set the mark of a code object."""
     set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction(mark[0]), _FrameAction(mark[1])))
 
 
@@ -109,7 +109,7 @@ def _extra(code: CodeType, index: int) -> int | None:
     return found.value
 
 
-_SEARCHED: Final = 160  # bytes; torch 2.11 to 2.13 keep the mark at 56 to 112
+_SEARCHED: Final = 160  # bytes; the mark is at 56 to 112 in torch 2.11 to 2.13
 
 
 def _mark_at(address: int, offset: int) -> Mark:
@@ -119,7 +119,7 @@ def _mark_at(address: int, offset: int) -> Mark:
 
 @functools.cache
 def _place_of_marks() -> tuple[int, int]:
-    """The index at which torch keeps its data on a code object, and where in it the mark is."""
+    """The index of torch's data on a code object, and the offset of the mark in it."""
     probe = compile("0", "<magpy probe>", "eval")
     set_mark(probe, (0, 0))
     index = next((k for k in range(16) if _extra(probe, k)), -1)
@@ -134,17 +134,17 @@ def _place_of_marks() -> tuple[int, int]:
 
 
 def read_mark(code: CodeType) -> Mark | None:
-    """The mark torch's compiler left on a code object (None: it keeps nothing there)."""
+    """The mark that torch's compiler set on a code object (None: torch has no data there)."""
     index, offset = _place_of_marks()
     address = _extra(code, index)
     return None if address is None else _mark_at(address, offset)
 
 
 def torch_has_compiled() -> bool:
-    """Whether torch's compiler has looked at any frame in this process (only then are there marks).
+    """Whether torch's compiler has processed any frame in this process (only then are there marks).
 
-    ``torch._dynamo.reset()`` clears the compiler's counters and leaves marks where they are; what lasts is that it has
-    patched the optimizers, which it does once, before the first compilation.
+    ``torch._dynamo.reset()`` clears the compiler's counters but not the marks; the permanent sign is that it has patched the
+    optimizers, which it does once, before the first compilation.
     """
     module = sys.modules.get("torch._dynamo.convert_frame")
     if module is None:
@@ -154,7 +154,7 @@ def torch_has_compiled() -> bool:
 
 
 def compiled_codes() -> list[CodeType]:
-    """The code objects that torch's compiler has looked at (some of them hold what it compiled)."""
+    """The code objects that torch's compiler has processed (some of them hold compiled code)."""
     module = sys.modules.get("torch._dynamo.convert_frame")
     if module is None:
         return []
@@ -162,7 +162,7 @@ def compiled_codes() -> list[CodeType]:
 
 
 def _all_codes() -> list[CodeType]:
-    """The code of every function in the process, with the functions defined in it; not the compiler's own."""
+    """The code of every function in the process, including functions defined in it, without the compiler's own."""
     found: dict[int, CodeType] = {}
     work = [thing.__code__ for thing in gc.get_objects() if type(thing) is FunctionType]
     while work:
@@ -179,7 +179,7 @@ def marks_of(codes: Iterable[CodeType]) -> Marks:
 
 
 def lift_marks(keep: set[int]) -> Marks:
-    """Make all code visible, except code whose marks are our own (ids in ``keep``). Returns the marks taken off."""
+    """Remove the marks of all code, except code that MagPy marked (ids in ``keep``). Returns the removed marks."""
     marks = marks_of(code for code in _all_codes() if id(code) not in keep)
     for code, _ in marks:
         set_mark(code, (0, 0))
@@ -187,11 +187,11 @@ def lift_marks(keep: set[int]) -> Marks:
 
 
 def restore_marks(marks: Marks) -> None:
-    """Put marks back."""
+    """Restore removed marks."""
     for code, mark in marks:
         set_mark(code, mark)
 
 
 def disabled_version(fn: Any) -> Any:
-    """What a function of torch that ``torch._disable_dynamo`` wraps really calls; None before its first call."""
+    """The function that is called by a torch function wrapped by ``torch._disable_dynamo``; None before its first call."""
     return getattr(getattr(fn, "__wrapped__", None), "__dynamo_disable", None)

@@ -1,9 +1,8 @@
-"""What TorchDynamo does, as events: graph breaks, recompiles, compiled frames, frames it gives up on.
+"""TorchDynamo's events: graph breaks, recompiles, compiled frames, frames it gives up on.
 
-Dynamo has logs for people and counters for fleets; neither has columns, the frame, or the reason in parts. So the places
-where it decides are wrapped, once per process: ``log_graph_break`` (every break that is handled), the search for recompile
-reasons, and ``ConvertFrameAssert`` (every frame that is compiled or given up). The wrapped functions get and give exactly
-what they did before. Key: :func:`watch`, :class:`Listener`.
+Dynamo's logs and counters have no columns, frames or structured reasons. So these functions are wrapped, once per process:
+``log_graph_break`` (every handled break), the search for recompile reasons, and ``ConvertFrameAssert`` (every frame that is
+compiled or given up). Their arguments and results are unchanged. Key names: :func:`watch`, :class:`Listener`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, Protocol
 from magpy_core._compat.torch.dynamo import set_mark
 
 Positions = tuple[int | None, int | None, int | None, int | None]
-"""First line, last line, first column, end column, as ``co_positions`` gives them."""
+"""First line, last line, first column, end column, as in ``co_positions``."""
 
 _CHECKS = 7  # timed checks of a new guard: a few microseconds each
 
@@ -35,7 +34,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Break:
-    """A graph break: its type (the registry's ``Gb_type``), its text, and the stack that was traced, outermost first."""
+    """A graph break: its type (the registry's ``Gb_type``), its text, and the traced stack, outermost frame first."""
 
     kind: str
     text: str
@@ -44,7 +43,7 @@ class Break:
 
 @dataclass(frozen=True)
 class Recompile:
-    """A frame that no compiled version fits: why each of them does not (newest first), and the frame's variables."""
+    """A frame without a valid compiled version: the reason for each version (newest first), and the frame's variables."""
 
     code: CodeType
     reasons: tuple[str, ...]
@@ -53,7 +52,7 @@ class Recompile:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A frame that was compiled. ``guard_seconds`` is one check of its guards, None where that can't be measured."""
+    """A frame that was compiled. ``guard_seconds``: the time of one check of its guards; None if it can't be measured."""
 
     code: CodeType
     graphs: int
@@ -64,7 +63,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """A frame that stays plain Python. ``kind`` is empty when that was an error, not a limit of the compiler's."""
+    """A frame that stays plain Python. ``kind`` is empty if the cause is an error, not a limit of the compiler."""
 
     code: CodeType
     kind: str
@@ -74,14 +73,14 @@ class GivenUp:
 
 
 class Listener(Protocol):
-    """Called in the middle of Dynamo's work: must not run tensor operations. What it raises comes back as ``trouble``."""
+    """Called in the middle of Dynamo's work: must not run tensor operations. ``listener_failed`` gets its exceptions."""
 
     def broke(self, event: Break) -> None: ...
     def recompiled(self, event: Recompile) -> None: ...
     def compiled(self, event: Compiled) -> None: ...
     def gave_up(self, event: GivenUp) -> None: ...
-    def trouble(self, exc: Exception) -> None:
-        """What happened could not be read: a mistake of ours, or a torch that differs from those we know."""
+    def listener_failed(self, exc: Exception) -> None:
+        """An event could not be processed: a bug in MagPy, or an unknown version of torch."""
 
 
 _listener: Listener | None = None
@@ -90,7 +89,7 @@ _suppressed = False  # the program's own setting
 
 
 def watch(listener: Listener | None) -> None:
-    """From now on ``listener`` is told (None: nobody). Errors of the compiler's leave frames plain instead of raising."""
+    """Send events to ``listener`` from now on (None: to no one). Compiler errors leave frames plain instead of raising."""
     global _listener, _wrapped, _suppressed
     import torch._dynamo.config as config
 
@@ -113,13 +112,13 @@ COMPILER = "torch._dynamo"
 
 
 def before_first_frame(then: Callable[[], None]) -> None:
-    """Call ``then`` once, when Dynamo is about to compile its first function. For the moment after it has been imported."""
+    """Call ``then`` once, before Dynamo compiles its first function. To be called right after Dynamo was imported."""
     frame_converter = sys.modules["torch._dynamo.convert_frame"].ConvertFrameAssert
     original = frame_converter.__call__
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         if frame_converter.__call__ is not __call__:
-            return original(self, *args, **kwargs)  # wrapped by now: ours is inside, and its time is over
+            return original(self, *args, **kwargs)  # wrapped again meanwhile: this wrapper is no longer needed
         frame_converter.__call__ = original
         then()
         return frame_converter.__call__(self, *args, **kwargs)
@@ -128,10 +127,10 @@ def before_first_frame(then: Callable[[], None]) -> None:
 
 
 def hide(package: str) -> None:
-    """Frames of the functions of ``package`` (imported by now) are never compiled; what they call is.
+    """Keep Dynamo from compiling the functions of ``package`` (already imported), but not the functions that they call.
 
-    The program's calls go through some of them (the replaced ``nn.Module.__call__``), and what the compiler made of those
-    would be told as the program's.
+    The program's calls go through some of them (the replaced ``nn.Module.__call__``), and Dynamo's events for those would be
+    reported as the program's.
     """
     for name, module in list(sys.modules.items()):
         if name == package or name.startswith(f"{package}."):
@@ -153,21 +152,21 @@ def _hide(thing: Any) -> None:
 
 
 def own_code_limit() -> int:
-    """How many versions of one function torch.compile keeps before it gives up."""
+    """The number of versions of one function that torch.compile keeps before it gives up."""
     import torch._dynamo.config as config
 
     return int(config.recompile_limit)
 
 
 def graph_break_page(kind: str) -> str:
-    """The page of a type of graph break in torch's registry; empty when it has none."""
+    """The page of a type of graph break in torch's registry; empty if there is none."""
     from torch._dynamo import exc
 
     return exc.get_gbid_documentation_link(kind) or ""
 
 
 def compiled_by_program(target_object: Any) -> bool:
-    """Whether a module is one that the program compiles itself: ``torch.compile(module)`` or ``module.compile()``."""
+    """Whether the program compiles a module itself: ``torch.compile(module)`` or ``module.compile()``."""
     from torch._dynamo import OptimizedModule
 
     return isinstance(target_object, OptimizedModule) or getattr(target_object, "_compiled_call_impl", None) is not None
@@ -187,17 +186,17 @@ def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
 
 
 def _notify(listener: Listener, event: Callable[[], None]) -> None:
-    """Dynamo is in the middle of its work: nothing of ours may end it."""
+    """Send an event during Dynamo's work, which no exception of the listener may interrupt."""
     try:
         event()
     except Exception as exc:
-        listener.trouble(exc)
+        listener.listener_failed(exc)
 
 
 def _around_break(listener: Listener, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     exc = kwargs.get("exc", args[3] if len(args) > 3 else None)
     if exc is not None and not getattr(exc, "logged", False):
-        # A break in a function that is being inlined has its own kind first; the outer ones say how it was handled.
+        # A break in an inlined function is logged first with its own kind; the outer ones describe how it was handled.
         _notify(listener, lambda: listener.broke(Break(_kind(exc), str(exc), _spots(exc, args[0]))))
     return original(*args, **kwargs)
 
@@ -207,7 +206,7 @@ def _kind(exc: BaseException) -> str:
 
 
 def _spots(exc: BaseException, tracer: Any) -> tuple[Spot, ...]:
-    """The traced stack at the break: of the innermost translator that the exception came through, and its parents."""
+    """The traced stack at the break: the innermost translator in the exception's traceback, and its parents."""
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
     innermost = tracer
@@ -265,7 +264,7 @@ def _given_up(code: CodeType, exc: Exception) -> GivenUp:
 
 
 def _check_time(manager: Any, variables: Any) -> float | None:
-    """Median seconds of a check that holds. The frame has not run yet, so its variables are those that were compiled for."""
+    """Median seconds of a check that holds. The frame has not run yet, so its variables are those used for compilation."""
     check = getattr(manager, "check", None)
     if check is None:
         return None

@@ -1,25 +1,25 @@
 """Frame interception on top of torch's private frame-evaluation hook (``torch._C._dynamo.eval_frame``).
 
-An :class:`Interception` sees every Python frame that starts on its thread, entered from Python or from C, and may have
-another code object (a *clone* of the frame's own) evaluated in its place. What torch's hook does underneath:
+An :class:`Interception` sees every Python frame that starts on its thread, called from Python or from C, and may replace its
+code object by another one (a *clone*). How torch's hook works:
 
-* A callback's answer is kept as a *cache entry* on the original code object. Later frames of that code do not reach the
-  callback: the entry's guard decides. Our guard asks the interception of the running thread, so an entry means nothing
-  when no interception is active. Entries are taken off again when the last interception ends (:func:`_release`). They
-  cannot be taken off one by one, so code that holds entries of the user's own torch.compile gets ours in another list
-  (torch's "precompile entries") beforehand.
-* A guard cannot tell a starting generator from one being resumed, and a started frame must never be replaced. Entries on
-  generator code therefore never match; :func:`generator_started`, which clones of generators call first, removes them
-  before they pile up.
-* An intercepted call is a C call, where a plain one is not: deep recursion would end in RecursionError on 3.12 and 3.13,
-  whatever the recursion limit, and in a crash on 3.11. An interception that is told to stop, or finds the stack too deep,
-  has the next frame switch interception off for the thread (:func:`_escaping`), and plain Python goes on from there.
-* An exception in a callback reaches user code, and leaves torch's count of intercepting threads wrong: nothing here raises.
-  What belongs to the user (Ctrl-C) is raised by the frame that was about to start.
-* A code object with the SKIP strategy is evaluated without asking anybody; with recursive SKIP so is everything it calls.
-  That is what :func:`never_intercept` sets on our own hot functions.
+* A callback's result is stored as a *cache entry* on the original code object. Later frames of that code do not reach the
+  callback: the entry's guard decides. MagPy's guard delegates to the interception of the running thread, so an entry has no
+  effect without an active interception. Entries are removed when the last interception ends (:func:`_release`). They can't
+  be removed one by one, so on code with entries of the user's own torch.compile, MagPy's are stored beforehand in another
+  list (torch's "precompile entries").
+* A guard can't distinguish a starting generator from one being resumed, and a started frame must never be replaced. Entries
+  on generator code therefore never match; :func:`generator_started`, which clones of generators call first, removes them
+  before they accumulate.
+* An intercepted call is a C call, but a plain one is not: deep recursion would end in RecursionError on 3.12 and 3.13,
+  whatever the recursion limit, and in a crash on 3.11. If an interception is stopped or the stack is too deep, the next
+  frame switches interception off for the thread (:func:`_escaping`), and plain Python continues from there.
+* An exception in a callback would reach user code and corrupt torch's count of intercepting threads: nothing here raises.
+  The user's exceptions (Ctrl-C) are raised by the frame that was about to start.
+* A code object with the SKIP strategy is evaluated without a callback; with recursive SKIP, so is everything it calls.
+  :func:`never_intercept` sets this on MagPy's hot functions.
 
-Key types: :class:`Frame` (what a starting frame shows), :class:`Interception`.
+Key types: :class:`Frame` (a frame about to start), :class:`Interception`.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ Token = Any
 
 
 class Frame:
-    """A frame about to start: ``f_code`` (the original code) and ``f_locals`` (its arguments and cells' contents by name).
+    """A frame about to start: ``f_code`` (the original code) and ``f_locals`` (arguments and contents of cells by name).
 
-    It is not a ``types.FrameType``: there is no ``f_globals``, ``f_back`` or ``f_lasti``, because torch's cache guard does
-    not give them. Events can use the real frame (``sys._getframe``) instead.
+    It is not a ``types.FrameType`` and has no ``f_globals``, ``f_back`` or ``f_lasti``, which torch's cache guard does not
+    provide. Events can use the real frame (``sys._getframe``).
     """
 
     __slots__ = ("f_code", "f_locals")
@@ -78,18 +78,18 @@ class Frame:
 
 
 class _Answer:
-    """What a frame callback returns (shape of ``torch._dynamo.types.ConvertFrameReturn``)."""
+    """The result of a frame callback (with the fields of ``torch._dynamo.types.ConvertFrameReturn``)."""
 
     frame_exec_strategy = _FrameExecStrategy(_FrameAction.DEFAULT, _FrameAction.DEFAULT)
     apply_to_code = False
     skip_reason = None
 
-    def __init__(self, guarded_code: _Delivery | None) -> None:
+    def __init__(self, guarded_code: _GuardedClone | None) -> None:
         self.guarded_code = guarded_code
 
 
 class _CompileId:
-    """Stands where torch expects a compile id; a cache entry only stores and prints it."""
+    """A replacement for torch's compile id, which a cache entry only stores and prints."""
 
     frame_id = -1
     frame_compile_id = -1
@@ -99,7 +99,7 @@ class _CompileId:
 
 
 class _GuardManager:
-    """The guard of a cache entry. torch needs both roots, or it aborts the process; it sets the two back references."""
+    """The guard of a cache entry. torch aborts the process if either root is missing, and sets the two back references."""
 
     def __init__(self, guard: Callable[[dict[str, Any]], bool] | None) -> None:
         self.root = RootGuardManager()
@@ -113,8 +113,8 @@ class _GuardManager:
         self.id_matched_objs: dict[str, Any] = {}
 
 
-class _Delivery:
-    """A clone for a code object, as torch wants it (shape of ``torch._dynamo.types.GuardedCode``)."""
+class _GuardedClone:
+    """A clone with its guard (with the fields of ``torch._dynamo.types.GuardedCode``)."""
 
     compile_id = _CompileId()
     trace_annotation = "magpy"
@@ -125,18 +125,18 @@ class _Delivery:
 
 
 class RecursionTooDeep(RuntimeError):
-    """So many frames were running inside a recording that it had to end."""
+    """A recording ended because too many nested frames were running."""
 
 
 AT_LIMIT = RecursionError("the program is at its recursion limit")
-"""Stands for an exception that could not even be handled."""
+"""Replaces an exception that can't be handled at the recursion limit."""
 
 MAX_DEPTH = 350 if PY312 and not PY313 else 1500
-"""Frames inside an interception: 3.12 allows 1500 nested C calls, two to four a frame (3.13 allows 10,000); a frame takes
-1 to 2 KB of C stack, and 3.11 does not count."""
+"""Maximum number of frames inside an interception: 3.12 allows 1500 nested C calls, two to four per frame (3.13: 10,000); a
+frame uses 1 to 2 KB of C stack, which 3.11 does not limit."""
 
 _LAST_BEFORE_START = 0 if PY313 else -1
-"""``f_lasti`` of a frame about to start: 3.13 keeps the instruction to come, earlier versions the one before it."""
+"""``f_lasti`` of a frame about to start: in 3.13 the next instruction, in earlier versions the one before it."""
 
 _PLAIN = _Answer(None)
 _marked: dict[int, CodeType] = {}
@@ -144,13 +144,13 @@ _lock = threading.RLock()
 _active: dict[int, Interception] = {}
 """The innermost interception of each thread."""
 _entries: dict[int, CodeType] = {}
-"""Code objects that may hold a cache entry of ours, by id."""
+"""Code objects that may hold a cache entry of MagPy, by id."""
 _preloaded: dict[int, CodeType] = {}
-"""Code objects that hold a precompile entry of ours, by id."""
+"""Code objects that hold a precompile entry of MagPy, by id."""
 
 
 def never_intercept(function: _F) -> _F:
-    """Mark a Python function: its frames, and all that they call, are evaluated without interception. Costs nothing."""
+    """Mark a Python function: its frames, and all frames that they call, are evaluated without interception."""
     code = cast(FunctionType, function).__code__
     assert bypass(code) is None, "a wrapper's code is shared by everything that torch's compiler wraps"
     _marked[id(code)] = code
@@ -164,8 +164,8 @@ def never_intercepted() -> set[int]:
 
 
 def hide(function: _F) -> _F:
-    """Make a user's torch.compile leave a function of ours alone: not traced from its callers, nor looked at when it runs.
-    What it calls is not hidden (:func:`never_intercept` does that)."""
+    """Exclude a function of MagPy from the user's torch.compile: it is neither inlined into its callers nor compiled.
+    Functions that it calls are not excluded (:func:`never_intercept` does that)."""
     set_mark(cast(FunctionType, function).__code__, (1, 0))
     function._torchdynamo_disable = True  # type: ignore[attr-defined]
     function._torchdynamo_disable_msg = "MagPy runs it"  # type: ignore[attr-defined]
@@ -173,19 +173,19 @@ def hide(function: _F) -> _F:
 
 
 def prepare_clone(clone: CodeType) -> None:
-    """To be called once on a new clone: frames that run it (resumed generators) are not intercepted, those it calls are.
+    """Must be called once for a new clone: its own frames (resumed generators) are not intercepted, those it calls are.
 
-    Being asked for a resumed generator would cost more than time: torch holds the frame's variables alive meanwhile, and a
-    signal could arrive in the callback instead of in the generator.
+    Intercepting a resumed generator would not only be slow: torch keeps the frame's variables alive during the callback, and
+    a signal could arrive in the callback instead of in the generator.
     """
     set_mark(clone, (1, 0))
 
 
 class Interception:
-    """Frame interception on one thread, from :meth:`install` to :meth:`remove`; nestable (the inner one has the thread).
+    """Frame interception on one thread, from :meth:`install` to :meth:`remove`; nestable (only the innermost is active).
 
-    ``clone_of(code)`` gives the clone to evaluate instead of ``code``, or None to leave its frames alone;
-    ``enter(frame)`` then decides for one frame. ``failed`` is told what either of them raised; it raises what is the user's.
+    ``clone_of(code)`` returns the clone to evaluate instead of ``code``, or None for no interception; ``enter(frame)`` then
+    decides for one frame. ``failed`` gets the exceptions of both, and re-raises the user's.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Interception:
         self.thread = -1
 
     def install(self, token: Token) -> None:
-        """Start on the current thread, where interception is off; ``token`` is what switching it off gave."""
+        """Start on the current thread, where interception is off; ``token`` is the result of :func:`disable`."""
         self._token = token
         self.thread = get_ident()
         _preload(self._clone_of)
@@ -220,13 +220,13 @@ class Interception:
         set_eval_frame(_CALLBACK)
 
     def stop(self) -> None:
-        """Let the next frame that starts switch interception off; callable from anywhere on the thread."""
+        """Make the next frame that starts switch interception off; can be called from anywhere on the thread."""
         self._stopping = True
 
     def remove(self) -> BaseException | None:
-        """Stop; what was installed on this thread before is in force again.
+        """Stop, and restore the outer interception of this thread.
 
-        Returns an exception of the user's (Ctrl-C in a callback of ours) that no frame was there to raise.
+        Returns an exception of the user (Ctrl-C in a callback) that no frame has raised.
         """
         set_eval_frame(None)
         with _lock:
@@ -239,7 +239,7 @@ class Interception:
         return self._pending
 
     def _count_start(self) -> None:
-        """Stop if the stack is too deep: it grows by at most one frame a start, so it need not be counted each time."""
+        """Stop if the stack is too deep. It grows by at most one frame per start, so it is not counted each time."""
         self._starts_left -= 1
         if self._starts_left > 0 or self._stopping:
             return
@@ -249,47 +249,47 @@ class Interception:
             self.stop()
             self._failed(RecursionTooDeep(f"more than {MAX_DEPTH} nested calls inside a recording"))
 
-    def _starts(self, frame: Any) -> _Answer:
-        """The callback proper: a frame whose code has no matching cache entry."""
+    def _frame_starts(self, frame: Any) -> _Answer:
+        """The callback: for a frame whose code has no matching cache entry."""
         code: CodeType = frame.f_code
         declined, self._declined = self._declined, None
         replaceable = frame.f_lasti <= _LAST_BEFORE_START and code.co_flags & _CO_OPTIMIZED
         answer = _PLAIN
         try:
-            if not self._stopping and declined is not code:  # otherwise its entry's guard has just asked
+            if not self._stopping and declined is not code:  # otherwise its entry's guard has just declined
                 self._count_start()
                 if replaceable and not self._stopping:
                     clone = self._clone_of(code)
                     if clone is not None and self._enter(Frame(code, frame.f_locals)):
-                        answer = _deliver(code, clone, None if code.co_flags & _GENERATOR else _guard_for(code))
+                        answer = _replace_by(code, clone, None if code.co_flags & _GENERATOR else _guard_for(code))
         except BaseException as error:
             self._contain(error)
         return self._escape(code) if self._stopping and replaceable else answer
 
     def _escape(self, code: CodeType) -> _Answer:
-        """Have the frame that is about to start switch interception off, and raise what is pending."""
+        """Make the frame that is about to start switch interception off, and raise the pending exception."""
         try:
-            answer = _deliver(code, _escaping(code, self._pending), None)
-        except Exception as error:  # another frame will do
+            answer = _replace_by(code, _escaping(code, self._pending), None)
+        except Exception as error:  # the next frame tries again
             self._contain(error)
             return _PLAIN
         self._pending = None
         return answer
 
     def _contain(self, error: BaseException) -> None:
-        """An exception may not leave a callback or guard; one that is the user's is raised by the next frame that starts."""
+        """Keep an exception inside a callback or guard; the user's is raised by the next frame that starts."""
         if self.error is None:
-            self.error = AT_LIMIT  # before anything is called: at the recursion limit nothing can be
+            self.error = AT_LIMIT  # first, because nothing can be called at the recursion limit
         self._stopping = True
         try:
             self._failed(error)
         except RecursionError:
-            pass  # the user's code is at the limit, and its next call will say so
+            pass  # the user's code is at the limit: its next call raises
         except BaseException as users:
             self._pending = users
 
-    def _starts_again(self, code: CodeType, f_locals: dict[str, Any]) -> bool:
-        """The guard proper: a frame whose code has an entry of ours."""
+    def _guard_holds(self, code: CodeType, f_locals: dict[str, Any]) -> bool:
+        """The guard: for a frame whose code has a cache entry of MagPy."""
         try:
             self._count_start()
             if not self._stopping and self._enter(Frame(code, f_locals)):
@@ -300,9 +300,9 @@ class Interception:
         return False
 
 
-def _deliver(code: CodeType, clone: CodeType, guard: Callable[[dict[str, Any]], bool] | None) -> _Answer:
+def _replace_by(code: CodeType, clone: CodeType, guard: Callable[[dict[str, Any]], bool] | None) -> _Answer:
     _entries[id(code)] = code
-    return _Answer(_Delivery(clone, guard))
+    return _Answer(_GuardedClone(clone, guard))
 
 
 def _depth() -> int:
@@ -315,9 +315,9 @@ def _depth() -> int:
 
 
 def _escaping(code: CodeType, error: BaseException | None) -> CodeType:
-    """``code`` with a first step that switches interception off for the thread, and then one that raises ``error`` if given.
+    """``code`` that first switches interception off for the thread, and then raises ``error`` if given.
 
-    Only a frame can do that which is itself intercepted: whoever is called by us has it off, and on again when done.
+    Only an intercepted frame can do that: functions called by MagPy run with interception off, and it is restored after.
     """
     decoded = decode(code)
     start = next(k for k, instr in enumerate(decoded.instrs) if instr.op in _STARTS)
@@ -340,7 +340,7 @@ _STARTS = frozenset((dis.opmap["RETURN_GENERATOR"], dis.opmap["RESUME"]))
 
 def _callback(frame: Any, cache_entry: Any, frame_state: Any) -> _Answer:
     interception = _active.get(get_ident())
-    return _PLAIN if interception is None else interception._starts(frame)
+    return _PLAIN if interception is None else interception._frame_starts(frame)
 
 
 _CALLBACK: Any = _callback
@@ -349,22 +349,22 @@ _CALLBACK: Any = _callback
 def _guard_for(code: CodeType) -> Callable[[dict[str, Any]], bool]:
     def guard(f_locals: dict[str, Any]) -> bool:
         interception = _active.get(get_ident())
-        return False if interception is None else interception._starts_again(code, f_locals)
+        return False if interception is None else interception._guard_holds(code, f_locals)
 
     return guard
 
 
 def generator_started(code: CodeType) -> None:
-    """Called by a generator's clone before anything else: drop the entries that earlier starts left on its code."""
+    """Called by a generator's clone before anything else: removes the entries of earlier starts from its code."""
     if len(_debug_get_cache_entry_list(code)) > _MAX_GENERATOR_ENTRIES:
         with _lock:
-            # Other threads' interceptions may be reading the entries at any time; they wait for the lock to begin.
+            # Interceptions on other threads may be reading the entries; new ones wait for the lock.
             if _active.keys() == {get_ident()} and not _torch_compiling_elsewhere():
                 reset_code(code)
 
 
 def _preload(clone_of: Callable[[CodeType], CodeType | None]) -> None:
-    """Give code that the user's torch.compile has compiled a precompile entry: these can be taken off alone."""
+    """Add a precompile entry to code that the user's torch.compile has compiled: these can be removed separately."""
     for code in compiled_codes():
         if id(code) in _preloaded or not _debug_get_cache_entry_list(code) or _debug_get_precompile_entries(code):
             continue
@@ -381,7 +381,7 @@ def _is_ours(entry: Any) -> bool:
 
 
 def _retire(code: CodeType) -> None:
-    """Make our entries on code that came to hold others meanwhile void, the way torch does it with its own."""
+    """Invalidate MagPy's entries on code that also holds entries of torch.compile, as torch invalidates its own."""
     from torch._dynamo.guards import DeletedGuardManagerWrapper
 
     for entry in _debug_get_cache_entry_list(code):
@@ -391,7 +391,7 @@ def _retire(code: CodeType) -> None:
 
 
 def _after_fork() -> None:
-    """In a forked child: its copies of interceptions stop, and no other thread holds anything."""
+    """In a forked child, stop its copies of interceptions; no other thread holds the lock."""
     global _lock
     _lock = threading.RLock()
     for interception in _active.values():
@@ -402,7 +402,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _torch_compiling_elsewhere() -> bool:
-    """Whether another thread is inside torch's own compiler, which holds raw pointers into code objects' caches."""
+    """Whether another thread runs torch's compiler, which holds raw pointers into caches of code objects."""
     if "torch._dynamo.convert_frame" not in sys.modules:
         return False
     frames = sys._current_frames()
@@ -417,7 +417,7 @@ def _torch_compiling_elsewhere() -> bool:
 
 
 def _release() -> None:
-    """Take our entries off the code objects, unless somebody may be reading them (then the next release does it)."""
+    """Remove MagPy's entries from code objects, unless another thread may be reading them (then the next release does)."""
     if _active or not (_entries or _preloaded) or _torch_compiling_elsewhere():
         return
     alone = []
@@ -437,7 +437,7 @@ def _release() -> None:
 
 
 def disable() -> Token:
-    """Switch interception off on this thread (cheap: for hot paths); give the result to :func:`restore`."""
+    """Switch interception off on this thread (cheap, for hot paths); pass the result to :func:`restore`."""
     return set_eval_frame(None)
 
 

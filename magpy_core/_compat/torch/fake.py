@@ -1,8 +1,8 @@
 """Fake tensors and symbolic shapes behind named functions.
 
-The private modules wrapped here (`torch._subclasses`, `torch.fx.experimental.symbolic_shapes`, `torch._dynamo.source`)
-are what TorchDynamo itself uses to hand example inputs to a backend. Key functions: `new_fake_mode`, `fakify`,
-`symbolic_int`, `shape_guards`; of symbolic sizes `sym_expression`, `assumptions`, `hint_of`.
+TorchDynamo itself uses the private modules wrapped here (`torch._subclasses`, `torch.fx.experimental.symbolic_shapes`,
+`torch._dynamo.source`) to pass example inputs to a backend. Key functions: `new_fake_mode`, `fakify`, `symbolic_int`,
+`shape_guards`; for symbolic sizes `sym_expression`, `assumptions`, `hint_of`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Symbolic shapes import sympy, most of a second: the functions below import them when the first graph is made.
+# Symbolic shapes import sympy, which takes most of a second: the functions below import them for the first graph.
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @cache
 def guard_namespace() -> dict[str, Any]:
-    """Names that a guard expression may use besides the list of inputs."""
+    """Names in guard expressions, besides the inputs."""
     from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
 
     return dict(SYMPY_INTERP)
 
 
 def new_fake_mode(*, dynamic: bool) -> tuple[FakeTensorMode, ShapeEnv]:
-    """A fake mode with a shape environment of its own; ``dynamic`` allows data-dependent sizes in it."""
+    """A fake mode with a new shape environment; ``dynamic`` allows data-dependent sizes."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -42,8 +42,8 @@ def new_fake_mode(*, dynamic: bool) -> tuple[FakeTensorMode, ShapeEnv]:
 
 @contextlib.contextmanager
 def symbolic_shapes() -> Iterator[None]:
-    """Composite operations take their Python forms, which carry symbols where the C++ ones want plain ints; and nothing is
-    printed where neither does."""
+    """Use the Python implementations of composite operations, which support symbols where the C++ ones need plain ints, and
+    log nothing if neither does."""
     from torch._dispatch.python import enable_python_dispatcher
 
     with enable_python_dispatcher(), no_meta_logs():
@@ -52,8 +52,8 @@ def symbolic_shapes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_meta_logs() -> Iterator[None]:
-    """torch prints a traceback where a shape function has no way with symbols; it raises too, which is answered here."""
-
+    """Suppress the traceback that torch logs if a shape function doesn't support symbols; the exception is handled by the
+    caller."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
     log.addFilter(dropped := lambda record: False)
     try:
@@ -62,21 +62,21 @@ def no_meta_logs() -> Iterator[None]:
         log.removeFilter(dropped)
 
 
-class WritesReal(RuntimeError):
-    """What runs on fake tensors was about to change a real one."""
+class WritesRealTensor(RuntimeError):
+    """Code that runs on fake tensors was about to change a real one."""
 
 
-class RealLeftAlone(TorchDispatchMode):
-    """For the program's own code (a custom function, a script) on fake tensors. It may change tensors that no one gave it as
-    fakes, and a fake mode runs an operation on real tensors alone for real: WritesReal is raised before that (an interpreter
-    of scripts makes another error of it), and ``stopped`` tells of it."""
+class ProtectRealTensors(TorchDispatchMode):
+    """Runs the program's own code (a custom function, a script) on fake tensors without changing real ones. The code may
+    refer to real tensors, and a fake mode really executes an operation on real tensors only. WritesRealTensor is raised
+    before such a write, and ``stopped`` is set (the script interpreter converts the exception to another one)."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.stopped = False
-        self._functions = _FunctionsLeftAlone(self)
+        self._functions = _ProtectFromFunctions(self)
 
-    def __enter__(self) -> RealLeftAlone:
+    def __enter__(self) -> ProtectRealTensors:
         self._functions.__enter__()  # type: ignore[no-untyped-call]
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
@@ -96,25 +96,25 @@ class RealLeftAlone(TorchDispatchMode):
     def check(self, what: str, written: Iterable[Any]) -> None:
         if any(isinstance(value, torch.Tensor) and not is_fake(value) for value in written):
             self.stopped = True
-            raise WritesReal(what)
+            raise WritesRealTensor(what)
 
 
 _MEMORY = frozenset({
     "numpy", "__array__", "storage", "untyped_storage", "_typed_storage", "data_ptr", "__dlpack__", "swap_tensors",
     "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "__setstate__",
 })  # fmt: skip
-"""What no operator is made of and may change a tensor, or hands its memory out to be changed."""
+"""Functions that dispatch no operator but may change a tensor, or expose its memory."""
 
 
-class _FunctionsLeftAlone(TorchFunctionMode):
-    def __init__(self, watch: RealLeftAlone) -> None:
+class _ProtectFromFunctions(TorchFunctionMode):
+    def __init__(self, protect: ProtectRealTensors) -> None:
         super().__init__()
-        self.watch = watch
+        self.protect = protect
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if name in _MEMORY or name in ("__set__", "__delete__") or (name.endswith("_") and not name.startswith("_")):
-            self.watch.check(name, (*args, *(kwargs or {}).values()))
+            self.protect.check(name, (*args, *(kwargs or {}).values()))
         return func(*args, **(kwargs or {}))
 
 
@@ -126,7 +126,7 @@ def source(name: str) -> Any:
 
 
 def fakify(mode: FakeTensorMode, tensor: torch.Tensor, name: str, dynamic_dims: set[int]) -> FakeTensor:
-    """The fake of one real tensor; the mode's memo keeps storage shared between fakes whose tensors share it."""
+    """The fake of a real tensor; through the mode's memo, fakes share storage if their tensors do."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
     if not dynamic_dims:
@@ -140,19 +140,19 @@ def fakify(mode: FakeTensorMode, tensor: torch.Tensor, name: str, dynamic_dims: 
 
 
 def symbolic_int(shape_env: ShapeEnv, value: int, name: str) -> torch.SymInt | int:
-    """A Python int that varies from call to call, as a backed symbol."""
+    """A dynamic Python int as a backed symbol."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic
 
     return shape_env.create_unspecified_symint_and_symbol(value, source(name), DimDynamic.DYNAMIC)
 
 
 def shape_guards(shape_env: Any, placeholders: Sequence[object], names: Sequence[str]) -> list[str]:
-    """Python expressions over ``names`` for everything the shape environment assumed about the placeholders."""
+    """Python expressions over ``names`` for all assumptions of the shape environment about the placeholders."""
     pairs = [(p, source(n)) for p, n in zip(placeholders, names, strict=True) if isinstance(p, torch.Tensor | torch.SymInt)]
     if not any(is_symbolic(p) for p, _ in pairs):
         return []
     guards = [str(g) for g in shape_env.produce_guards([p for p, _ in pairs], [s for _, s in pairs], ignore_static=True)]
-    # ``ignore_static`` leaves out every size that is a number now, so also those that were symbols until they were fixed.
+    # ``ignore_static`` omits every size that is now a number, including symbols that were specialized.
     for symbol, sources in shape_env.var_to_sources.items():
         value = shape_env.replace(symbol)
         if value.is_number:
@@ -161,7 +161,7 @@ def shape_guards(shape_env: Any, placeholders: Sequence[object], names: Sequence
 
 
 def is_symbolic(value: object) -> bool:
-    """Whether a value is a varying int, or a tensor with varying sizes."""
+    """Whether a value is a symbolic int, or a tensor with symbolic sizes."""
     return isinstance(value, torch.SymInt) or (isinstance(value, torch.Tensor) and bool(value._has_symbolic_sizes_strides))
 
 
@@ -177,13 +177,13 @@ def sym_expression(size: Any) -> Any:
 
 
 def assumptions(shape_env: Any, start: int) -> list[Any]:
-    """The sympy relations that a shape environment has taken for true, from the one with index ``start`` on: which way
-    torch's own shape functions went where that depends on sizes."""
+    """The sympy relations that a shape environment has assumed, from index ``start`` on: the branches that torch's shape
+    functions took depending on sizes."""
     return [guard.expr for guard in shape_env.guards[start:]]
 
 
 def hint_of(size: Any) -> int | None:
-    """The number a size stood for when it was computed; None where only data says."""
+    """The value of a size when it was computed; None if it is data-dependent."""
     if isinstance(size, torch.SymInt):
         return size.node.hint if size.node.has_hint() else None
     return int(size)

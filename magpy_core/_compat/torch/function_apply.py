@@ -1,4 +1,5 @@
-"""Calls of custom functions (``torch.autograd.Function``), whose ``apply`` is Python up to torch 2.13 and C in 2.15.
+"""Calls of custom functions (``torch.autograd.Function``), whose ``apply`` is written in Python up to torch 2.13 and in C
+in 2.15.
 
 Key functions: :func:`applied_class`, :func:`starts_custom_function`.
 """
@@ -11,7 +12,7 @@ from typing import Any, Final, cast
 import torch
 
 _APPLY: Final[Any] = getattr(torch.autograd.Function.apply, "__func__", None)
-"""The Python function; None where it is C, so that calling it starts no frame."""
+"""The Python function; None if it is written in C, so that calling it starts no frame."""
 
 
 def applied_class(fn: Any) -> type | None:
@@ -25,11 +26,11 @@ def applied_class(fn: Any) -> type | None:
 
 
 def starts_custom_function(code: types.CodeType, f_locals: Any) -> bool:
-    """Whether a frame about to start is a custom function's own, run by an ``apply`` that has no frame.
+    """Whether a frame about to start is a custom function's ``forward``, called by an ``apply`` without a frame.
 
-    Its first argument is then the context. Always False where ``apply`` has a frame of its own.
+    Its first argument is then the context. Always False if ``apply`` has a frame.
     """
     if _APPLY is not None or not code.co_argcount:
         return False
-    # asked of the type: `isinstance` would run a ``__getattribute__`` of the program's
+    # by type: `isinstance` could run the program's ``__getattribute__``
     return issubclass(type(f_locals.get(code.co_varnames[0])), torch._C._FunctionBase)

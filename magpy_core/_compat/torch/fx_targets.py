@@ -1,10 +1,10 @@
-"""Call targets in fx graphs: those that fx prints wrongly, those that make tensors.
+"""Call targets in fx graphs: those that fx prints incorrectly, those that create tensors.
 
 Key functions: `printable_targets`, `device_constructors`.
 
-fx writes a function that belongs to torch by its qualified name and looks that name up again when the code runs. For
+fx prints a function that belongs to torch by its qualified name, which is looked up when the code runs. For
 ``MyFunction.apply`` (a method bound to a class, inherited from torch) the name is ``torch.autograd.function.apply``, which
-does not exist; and the compilers' caches, which hash the printed code, would take two such functions for one.
+does not exist; and the compilers' caches, which hash the printed code, can't distinguish two such functions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _wrap(target: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def printable_targets(gm: torch.fx.GraphModule) -> None:
-    """Puts a plain function, which fx keeps by identity, in place of each target whose printed name leads elsewhere."""
+    """Replaces each target whose printed name refers to something else by a plain function, which fx stores by identity."""
     wrapped: dict[Any, Callable[..., Any]] = {}
     for node in gm.graph.nodes:
         if node.op == "call_function" and not _resolves(node.target):

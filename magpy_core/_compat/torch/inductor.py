@@ -1,4 +1,4 @@
-"""AOTAutograd and Inductor, called directly on a torch-level graph, without a TorchDynamo compile in flight.
+"""AOTAutograd and Inductor, called directly on a torch-level graph, without TorchDynamo.
 
 Key functions: `aot_eager_compile`, `inductor_compile` (both return a `Compiled`).
 """
@@ -20,15 +20,15 @@ from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.torch_state import get_modes
 
 Compiled = tuple[Callable[..., Sequence[Any]], Callable[[list[Any]], Sequence[Any]] | None, list[str]]
-"""What the compiler stack returned: a function that takes the inputs one by one; one (or None) that takes them as a list,
-which it may empty, and so saves a copy; the text of every module that Inductor generated."""
+"""The result of the compiler stack: a function that takes the inputs as arguments; one (or None) that takes them as a list,
+which it may clear, and so saves a copy; the text of every module that Inductor generated."""
 
 
 @contextmanager
 def _collect_sources(into: list[str]) -> Iterator[None]:
-    """Keeps the text of every wrapper module Inductor loads in the block, whether generated now or found in its cache.
+    """Collects the text of every wrapper module that Inductor loads in the block, whether generated or found in its cache.
 
-    Both ways end in `PyCodeCache.load_by_key_path`; `GraphLowering.save_output_code` would miss cache hits.
+    Both call `PyCodeCache.load_by_key_path`; `GraphLowering.save_output_code` would miss cache hits.
     """
     from torch._inductor.codecache import PyCodeCache
 
@@ -49,9 +49,9 @@ def _collect_sources(into: list[str]) -> Iterator[None]:
         PyCodeCache.load_by_key_path = original  # type: ignore[method-assign]
 
 
-def _ours(metadata: Any) -> None:
-    """Changes what AOTAutograd noted for the time after the compilation: no tensor of the program's is marked as dynamic,
-    and no buffer is donated (the check at run time takes None, "not looked at", for "some are")."""
+def _clear_marks(metadata: Any) -> None:
+    """Changes AOTAutograd's metadata for run time: no tensor of the program is marked as dynamic, and no buffer is donated
+    (the check at run time interprets None, "not computed", as donated)."""
     metadata.dynamic_outputs = False
     metadata.dynamic_saved_tensors_idxs.clear()
     if metadata.bw_donated_idxs is None:
@@ -60,14 +60,14 @@ def _ours(metadata: Any) -> None:
 
 @contextmanager
 def _unmarked_outputs(context: TracingContext) -> Iterator[None]:
-    """Keeps AOTAutograd from noting dynamic dimensions as attributes on the program's tensors: TorchDynamo's business, and
-    the program could see them (``vars(tensor)``, pickles). What comes from the cache on disk is changed as it is read."""
+    """Keeps AOTAutograd from setting attributes for dynamic dimensions on the program's tensors: only Dynamo needs them,
+    and the program could see them (``vars(tensor)``, pickles). Metadata from the cache on disk is changed when read."""
     from torch._functorch._aot_autograd import runtime_wrappers
     from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
 
     def restore(metadata: Any, state: dict[str, Any]) -> None:
         vars(metadata).update(state)
-        _ours(metadata)
+        _clear_marks(metadata)
 
     name = "mark_dynamo_propagated_dynamic_indices"
     original = getattr(runtime_wrappers, name, None)  # from torch 2.12 on it is bound into generated code
@@ -81,14 +81,14 @@ def _unmarked_outputs(context: TracingContext) -> Iterator[None]:
         if original is not None:
             setattr(runtime_wrappers, name, original)
     if context.fw_metadata is not None:
-        _ours(context.fw_metadata)
+        _clear_marks(context.fw_metadata)
 
 
 @contextmanager
 def _methods_are_cached() -> Iterator[None]:
-    """Lets AOTAutograd's cache take graphs with methods of tensors. It takes TorchDynamo's, where a node's ``meta`` has an
-    example of its value; ours have none, since Inductor's early passes would transform the graph by it. A graph of ours has
-    no other objects: its inputs are tensors and numbers, and the cache's key has its code and what these are."""
+    """Lets AOTAutograd's cache accept graphs with tensor methods. It accepts Dynamo's, in which a node's ``meta`` has an
+    example value; MagPy's graphs have none, because Inductor's early passes would use it to transform the graph. MagPy's
+    graphs contain no other objects: their inputs are tensors and numbers, and the cache key has the code and the inputs."""
     from torch._functorch._aot_autograd import autograd_cache
 
     original = autograd_cache.check_node_safe
@@ -107,7 +107,7 @@ def _methods_are_cached() -> Iterator[None]:
 
 
 def import_inductor() -> None:
-    """Imports what compiling needs, which takes a second or two."""
+    """Imports the compiler, which takes a second or two."""
 
 
 def inductor_is_imported() -> bool:
@@ -115,9 +115,9 @@ def inductor_is_imported() -> bool:
 
 
 def _unwrap(forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[list[Any]], Any] | None]:
-    """Takes off `torch._dynamo.disable` (it costs microseconds a call and there is nothing of ours to trace here).
+    """Removes the wrapper of `torch._dynamo.disable`, which costs microseconds per call and is not needed here.
 
-    Below it lies `aot_module_simplified`'s plain function, whose ``__wrapped__`` takes a list.
+    It wraps the plain function of `aot_module_simplified`, whose ``__wrapped__`` takes a list.
     """
     fn = forward
     while hasattr(fn, "_torchdynamo_orig_callable"):
@@ -126,18 +126,18 @@ def _unwrap(forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[
 
 
 def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any], **patches: Any) -> Compiled:
-    """``options``: of Inductor; ``patches``: of functorch's configuration."""
+    """``options``: Inductor's configuration; ``patches``: functorch's configuration."""
     from torch._dynamo.convert_frame import compile_lock
     from torch._functorch import config as functorch_config
     from torch._inductor import config as inductor_config
 
     context, sources = TracingContext(fake_mode), list[str]()
-    # The backward is compiled here and now: a failure must surface as ours, never inside the program's backward().
-    # And a backward whose buffers are donated refuses backward(retain_graph=True), which eager allows.
-    # Autocast of the call is not in force where backward() is called, by torch's own advice; "off" is no autocast.
+    # Compile the backward graph now: a failure must occur here, never inside the program's backward().
+    # A backward graph with donated buffers refuses backward(retain_graph=True), which eager allows.
+    # backward() runs without the call's autocast, as torch recommends.
     patches |= {"force_non_lazy_backward_lowering": True, "donated_buffer": False, "backward_pass_autocast": "off"}
     with (
-        compile_lock,  # TorchDynamo holds it while it compiles: a torch.compile on another thread and ours take turns
+        compile_lock,  # TorchDynamo holds it while it compiles: excludes a torch.compile on another thread
         tracing(context),
         functorch_config.patch(patches),
         inductor_config.patch(options),
@@ -162,20 +162,20 @@ def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mo
             graph, fakes, compiler, compiler, default_partition, keep_inference_input_mutations=True
         )
 
-    # Without it, removing dead code takes a draw whose numbers nobody uses for dead, and the stream goes on elsewhere.
+    # Otherwise dead code elimination removes a draw whose numbers are unused, and later draws differ.
     return _run(compile_it, fake_mode, {"fallback_random": True})
 
 
 def hoist() -> Any:
-    """The operator `magpy::hoist`; Inductor, which is taught it, takes a second to import."""
+    """The operator `magpy::hoist`; registering it imports Inductor, which takes a second."""
     from magpy_core._compat.torch.inductor_extensions import hoist
 
     return hoist
 
 
 def _key_tag(fakes: Sequence[Any]) -> str:
-    """What a graph is compiled for that the key of torch's caches does not have: which inputs share memory, which are
-    leaves, and (before torch 2.12) the dtypes that are in force."""
+    """The part of the cache key that torch's caches omit: which inputs share memory, which are leaves, and (before torch
+    2.12) the default dtype and autocast."""
     tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
     storages = [t.untyped_storage()._cdata if t.layout is torch.strided else id(t) for t in tensors]
     shared = [storages.index(storage) for storage in storages]
@@ -185,7 +185,7 @@ def _key_tag(fakes: Sequence[Any]) -> str:
 
 @contextmanager
 def compile_alone() -> Iterator[None]:
-    """In a forked process: no pool of threads or processes is used, as those of the program do not run there."""
+    """In a forked process: use no pool of threads or processes, because the program's pools do not run there."""
     from torch._inductor import config
 
     with config.patch({"compile_threads": 1}):
@@ -207,11 +207,11 @@ def inductor_compile(
 
     from magpy_core._compat.torch.inductor_extensions import MinCut, ScaledProducts
 
-    with compile_lock:  # no other compilation has changed what is read here
+    with compile_lock:  # another compilation may have changed the configuration that is read here
         config = {
             **(options or {}),
             "fallback_random": fallback_random,
-            # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: it shares the memory of x.
+            # Constant folding replaces `x + torch.zeros(3)` by `x`, even if it is an output, which then shares x's memory.
             "joint_graph_constant_folding": False,
             "custom_partitioner_fn": MinCut(fallback_random),
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),

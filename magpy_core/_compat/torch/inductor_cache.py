@@ -1,4 +1,4 @@
-"""Makes torch keep what it compiles in a folder of MagPy's, and only in a block. Key functions: kept_in, has_own_folder."""
+"""Makes torch store compiled code in MagPy's folder, inside a block only. Key functions: caching_in, has_own_folder."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from magpy_core._compat.torch.inductor_start import remembered
+from magpy_core._compat.torch.inductor_start import cached_probes
 
 _VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def has_own_folder() -> bool:
-    """Whether the user says where torch's caches are. torch sets the variable, to its default, where it is not set."""
+    """Whether the user has set the folder of torch's caches. torch sets an unset variable to its default."""
     given = os.environ.get(_VARIABLE)
     if not given:
         return False
@@ -24,11 +24,11 @@ def has_own_folder() -> bool:
 
 
 @contextmanager
-def kept_in(folder: Path) -> Iterator[None]:
-    """Compilations of this process read and fill ``folder``. What they use there counts as used now. The user's own
+def caching_in(folder: Path) -> Iterator[None]:
+    """Compilations of this process read and write ``folder``, and files that they use get the current time. The user's own
     ``torch.compile`` waits meanwhile, and keeps its folder."""
     before = os.environ.get(_VARIABLE)
-    import torch._dynamo.package  # noqa: F401  # asks for the folder when it is imported, and keeps it
+    import torch._dynamo.package  # noqa: F401  # reads the folder's name when it is imported, and keeps it
     from torch._dynamo.convert_frame import compile_lock
     from torch._inductor.codecache import CacheBase
 
@@ -38,7 +38,7 @@ def kept_in(folder: Path) -> Iterator[None]:
         os.environ[_VARIABLE] = str(folder)
         forget()
         try:
-            with _noted(used), remembered():
+            with _note_used_files(used), cached_probes():
                 yield
         finally:
             forget()
@@ -60,8 +60,8 @@ def _listed(path: str) -> list[str]:
 
 
 @contextmanager
-def _noted(used: set[str]) -> Iterator[None]:
-    """Notes the entries that torch looks up, and the libraries and modules that it loads."""
+def _note_used_files(used: set[str]) -> Iterator[None]:
+    """Adds the entries that torch looks up, and the libraries and modules that it loads, to ``used``."""
     from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
     from torch._inductor.codecache import CppCodeCache, FxGraphCache, PyCodeCache
 

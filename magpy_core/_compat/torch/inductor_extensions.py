@@ -1,4 +1,4 @@
-"""What Inductor gets of ours, imported with it: a partition, a pass over its graphs, an operator.
+"""MagPy's extensions of Inductor: a partition, a pass over its graphs, an operator. Imports Inductor.
 
 Key types: MinCut, ScaledProducts; key name: ``hoist``.
 """
@@ -19,7 +19,7 @@ aten = torch.ops.aten
 
 
 class MinCut(CustomPartitionerFn):
-    """The partition that Inductor uses by default, with draws where they were recorded: for
+    """Inductor's default partition, with draws in the half where they were recorded: for
     ``torch._inductor.config.custom_partitioner_fn``."""
 
     def __init__(self, place_draws: bool) -> None:
@@ -34,11 +34,11 @@ class MinCut(CustomPartitionerFn):
 
 
 class ScaledProducts(CustomGraphPass):
-    """``add(x, mm, alpha=a)`` before Inductor's passes see it: one of them makes ``addmm(x, ...)`` of it and drops ``a``.
+    """Rewrites ``add(x, mm, alpha=a)`` before Inductor's passes: one of them converts it to ``addmm(x, ...)`` without ``a``.
 
-    Seen in torch 2.13 on the CPU; elsewhere the rewritten sum is the same.
+    Observed in torch 2.13 on the CPU; elsewhere the rewritten sum is equivalent.
 
-    For ``torch._inductor.config.post_grad_custom_pre_pass``. ``before``: what was set there, a pass, several or None."""
+    For ``torch._inductor.config.post_grad_custom_pre_pass``. ``before``: its previous value, a pass, several or None."""
 
     def __init__(self, before: Any) -> None:
         self.before = [before] if callable(before) else list(before or ())
@@ -55,7 +55,7 @@ class ScaledProducts(CustomGraphPass):
                 node.kwargs = {k: v for k, v in node.kwargs.items() if k != "alpha"}
 
     def uuid(self) -> Any:
-        """Part of the key of Inductor's cache; None, if an unknown pass runs too: then nothing is kept there."""
+        """Part of the key of Inductor's cache; None if an unknown pass runs too, so that nothing is cached."""
         return "magpy: scaled products" if not self.before else None
 
 
@@ -68,10 +68,10 @@ _LIBRARY.define("hoist(Tensor x) -> Tensor")
 _LIBRARY.impl("hoist", torch.clone, "CompositeExplicitAutograd")
 _LIBRARY.impl("hoist", torch.empty_like, "Meta")
 hoist: Any = torch.ops.magpy.hoist.default
-"""An identity on a 0-d tensor that Inductor computes once, in a kernel of its own.
+"""An identity on a 0-d tensor that Inductor computes once, in a separate kernel.
 
-Inductor inlines pointwise producers into their consumers' loops. For ``1 - beta ** step`` that is a float64 pow for every
-element of every parameter (measured: an AdamW step 3x slower).
+Inductor inlines pointwise producers into their consumers' loops. For ``1 - beta ** step`` that would be a float64 pow for
+every element of every parameter (measured: an AdamW step 3x slower).
 """
 
 

@@ -1,4 +1,4 @@
-"""Values of ``torch._inductor.config`` that a compilation may be given. Key name: OF_MODE. Key function: checked."""
+"""Options of ``torch._inductor.config`` for a compilation. Key name: OF_MODE. Key function: checked."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-#: Per mode what differs from Inductor's defaults.
+#: For each mode, the differences from Inductor's defaults.
 OF_MODE: dict[str, dict[str, Any]] = {
     "default": {},
     # torch.compile's "max-autotune-no-cudagraphs": with CUDA graphs, a result would be overwritten by the next call.
     "max": {"max_autotune": True, "coordinate_descent_tuning": True},
 }
 
-#: What MagPy sets itself, or what computes something else than eager where it is not torch.compile that calls Inductor.
+#: Options that MagPy sets itself, or that change results if Inductor is not called by torch.compile.
 _REFUSED = {
-    "compile_threads": "MagPy sets it where it compiles beside the program",
+    "compile_threads": "MagPy sets it when it compiles in the background",
     "custom_partitioner_fn": "MagPy sets it",
     "fallback_random": "MagPy sets it; use same_random",
     "freezing": "the weights of a region may change",
-    "joint_graph_constant_folding": "MagPy sets it, for folding gives results that share an input's memory",
+    "joint_graph_constant_folding": "MagPy sets it: with folding, results may share an input's memory",
     "post_grad_custom_pre_pass": "MagPy sets it",
     "triton.cudagraph_trees": "a result would be overwritten by the next call",
     "triton.cudagraphs": "a result would be overwritten by the next call",
@@ -28,9 +28,9 @@ _REFUSED = {
 
 
 def checked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """``options`` by Inductor's own names, as ``torch.compile`` takes them (with ``-`` for ``_``, too).
+    """``options`` by Inductor's own names, as in ``torch.compile`` (``-`` may replace ``_``).
 
-    Raises ValueError for a name that there is not or that can't be set, TypeError for a value of another type."""
+    Raises ValueError for a name that does not exist or can't be set, TypeError for a value of another type."""
     from torch._inductor import config
 
     known, found = config.get_config_copy(), dict[str, Any]()
@@ -43,7 +43,7 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
         if name in _REFUSED:
             raise ValueError(f"{given!r} can't be set: {_REFUSED[name]}.")
         kind = config.get_type(name)  # type: ignore[attr-defined]
-        # as in torch.compile: generic types can't be checked, and have no simple way to be
+        # as in torch.compile, values of generic types are not checked
         if typing.get_origin(kind) is None and not isinstance(value, kind):
             raise TypeError(f"{given!r} is {type(value).__name__}, and must be {type(known[name]).__name__}.")
         found[name] = value

@@ -1,7 +1,7 @@
-"""What Inductor finds out anew in each process, taken from the folder that its code is kept in. Key function: remembered.
+"""Results of Inductor's probes in each process, cached in the folder of compiled code. Key function: cached_probes.
 
-Whether a library for an instruction set can be loaded takes a process for each instruction set, and a precompiled header a
-run of the preprocessor, though the kernels it would be used for are there.
+To test whether a library for an instruction set can be loaded, Inductor starts a process for each instruction set; for a
+precompiled header it runs the preprocessor, even if the kernels that need it are already compiled.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 
 @contextmanager
-def remembered() -> Iterator[None]:
-    """For the block, and under the lock of the compilers: the names of torch's that it replaces are all threads'."""
+def cached_probes() -> Iterator[None]:
+    """Use cached results inside the block. Needs the compile lock: it replaces functions of torch for all threads."""
     from torch._inductor import codecache
     from torch._inductor.cpu_vec_isa import VecISA
 
@@ -32,7 +32,7 @@ def remembered() -> Iterator[None]:
         return basename, path
 
     def only_to_build(*args: Any, **kwargs: Any) -> Any:
-        # what is given back counts only where the library of the source that was written last is built
+        # the header is only used to build the library of the source that was written last
         return "" if written and _library_of(written[0]).exists() else header(*args, **kwargs)  # type: ignore[misc]
 
     try:
@@ -49,12 +49,12 @@ def remembered() -> Iterator[None]:
 
 
 def _library_of(source: str) -> Path:
-    """``x.main.cpp`` or ``x.cpp`` makes ``x.main.so`` or ``x.so``."""
+    """``x.main.cpp`` is built to ``x.main.so``, and ``x.cpp`` to ``x.so``."""
     return Path(source).with_suffix(".so")
 
 
 def _probe_once(isa: Any, probe: Callable[[Any, str], bool], library: str) -> bool:
-    """``probe(isa, library)``, whose answer holds for this library on this processor."""
+    """``probe(isa, library)``, cached for this library on this processor."""
     answer = Path(f"{library}.json")
     with suppress(OSError):
         about = [Path(library).stat().st_mtime_ns, os.path.getsize(library), _processor(), os.environ.get("LD_LIBRARY_PATH")]
@@ -69,7 +69,7 @@ def _probe_once(isa: Any, probe: Callable[[Any, str], bool], library: str) -> bo
 
 @functools.cache
 def _processor() -> str:
-    """What tells this processor from another one that uses the same folder."""
+    """A description of this processor; others may use the same folder."""
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))

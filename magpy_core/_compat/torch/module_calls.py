@@ -5,6 +5,6 @@ from __future__ import annotations
 from torch import nn
 from torch.jit import _recursive
 
-CALL = nn.Module._call_impl  # hooks and forward, whatever is compiled
-COMPILED_CALL = "_compiled_call_impl"  # what `__call__` calls instead, where a module has it
+CALL = nn.Module._call_impl  # runs hooks and forward, never compiled code
+COMPILED_CALL = "_compiled_call_impl"  # `__call__` calls this attribute instead, if a module has it
 _recursive.ignored_attributes.append(COMPILED_CALL)  # torch.jit.script leaves it out, as pickling does

@@ -9,13 +9,13 @@ import torch
 import torch.fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-_LARGEST = 4096  # numbers in a constant
+_LARGEST = 4096  # maximum number of elements of a constant
 
 
 def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any) -> torch.fx.GraphModule:
-    """The operations that ``fn(*fakes)`` runs, those of autograd among them: in the graph, nothing is left of autograd.
+    """The operations that ``fn(*fakes)`` runs, including those of autograd, which the graph itself does not use.
 
-    Nodes have no example values, by which compilers would transform the graph early."""
+    Nodes have no example values, which compilers would use for early transformations."""
     with fake_mode:
         traced: torch.fx.GraphModule = make_fx(fn)(*fakes)
     for node in list(traced.graph.nodes):
@@ -28,10 +28,10 @@ def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any
 
 
 def _make_in_graph(traced: torch.fx.GraphModule, node: torch.fx.Node) -> None:
-    """A constant of a few numbers, made by the graph: a compiler would take an attribute for one more input."""
+    """Create a small constant inside the graph: a compiler would treat an attribute as an additional input."""
     constant = getattr(traced, str(node.target))
     if type(constant) is not torch.Tensor or constant.numel() > _LARGEST:
-        raise RuntimeError("the traced graph has a constant that can't be made in it")
+        raise RuntimeError("the traced graph has a constant that is too large or not a plain tensor")
     numbers = constant.reshape(-1).tolist()
     with traced.graph.inserting_before(node):
         made = traced.graph.call_function(torch.tensor, (numbers,), {"dtype": constant.dtype, "device": constant.device})

@@ -1,8 +1,8 @@
-"""How AOTAutograd's joint graph is cut into forward and backward: each draws the random numbers that eager draws there.
+"""Partition of AOTAutograd's joint graph into forward and backward: each draws the random numbers that eager draws there.
 
-torch keeps a draw wherever its inputs are at hand: in the backward graph again, whose results nobody uses, or in the forward
-graph one that a custom ``backward`` makes. And what the backward graph takes from the forward one stays as it was: torch may
-pass on an input that the forward graph writes. Key functions: `default_partition`, `partitioned`.
+torch places a draw wherever its inputs are available: it may repeat an unused draw in the backward graph, or move a draw of
+a custom ``backward`` to the forward graph. Values saved for the backward graph must not change, but torch may save an input
+that the forward graph writes. Key functions: `default_partition`, `partitioned`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def _is_assertion(node: torch.fx.Node) -> bool:
 def partitioned(
     partition: Callable[..., Any], joint: torch.fx.GraphModule, inputs: Any, *, place_draws: bool = True, **options: Any
 ) -> Any:
-    """``partition``'s forward and backward. With ``place_draws``, each draw is in the half that it was traced in and only
-    there; raises RuntimeError where one is left out."""
+    """The forward and backward graphs of ``partition``. With ``place_draws``, each draw is only in the half in which it was
+    traced; raises RuntimeError if one is omitted."""
     for node in joint.graph.nodes:
-        if _is_assertion(node) and "partitioner_tag" not in node.meta:  # or the backward graph computes it once more
+        if _is_assertion(node) and "partitioner_tag" not in node.meta:  # otherwise the backward graph repeats it
             node.meta["partitioner_tag"] = "must_be_in_forward"
     draws = [node for node in joint.graph.nodes if place_draws and _draws(node) and "recompute" not in node.meta]
-    for node in draws:  # those of checkpoints are made twice, with the state put back
+    for node in draws:  # without those of checkpoints, which run twice with the same random state
         behind = node.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward")
         node.meta["partitioner_tag"] = "must_be_in_backward" if behind else "must_be_in_forward"
     names = {node.name for node in draws}
@@ -46,10 +46,10 @@ def partitioned(
 
 
 def _copy_saved_inputs(forward: torch.fx.GraphModule, results: int) -> None:
-    """Inputs that ``forward`` writes and also saves for the backward pass are saved as copies from before the write.
+    """Save inputs that ``forward`` writes and also saves for the backward pass as copies made before the write.
 
-    The backward graph was traced with the old values, and another call of the graph before the backward pass writes the
-    input again. ``results``: how many outputs come before the saved ones.
+    The backward graph was traced with the old values, and another call of the graph before the backward pass would write
+    the input again. ``results``: the number of outputs before the saved ones.
     """
     graph = forward.graph
     written = {n.args[0] for n in graph.nodes if n.target is torch.ops.aten.copy_.default}
@@ -71,8 +71,8 @@ def _copy_saved_inputs(forward: torch.fx.GraphModule, results: int) -> None:
 
 
 def default_partition(joint: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
-    """torch's default partition. It takes a node for a tensor unless something takes its results apart, and nothing does
-    with the results of a draw that nobody uses."""
+    """torch's default partition, with a ``getitem`` for unused nodes that return a tuple: it assumes that a node is a tensor
+    unless a ``getitem`` uses it."""
     from torch._functorch import partitioners
 
     for node in list(joint.graph.nodes):

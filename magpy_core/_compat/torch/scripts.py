@@ -11,6 +11,6 @@ SCRIPTED = (torch.jit.ScriptFunction, ScriptMethod)
 
 
 def tracers() -> list[Any]:
-    """The functions of torch.jit that note down the operations of what they are given."""
+    """The functions of torch.jit that trace operations."""
     traced: Any = torch.jit._trace
     return [traced.trace, traced.trace_module, traced._get_trace_graph, traced.ONNXTracedModule.forward]

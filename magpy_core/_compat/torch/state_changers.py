@@ -1,6 +1,6 @@
-"""Functions of torch that change how torch works from then on, in ways that no graph holds.
+"""Functions of torch that change torch's state in ways that a graph can't contain.
 
-The frames of those in Python are not monitored: they are in files that are otherwise a thin layer over operators. Key
+The frames of those written in Python are not monitored, because the other functions in their files only call operators. Key
 functions: ``state_changers``, ``changes_setting``, ``cuda_settings``.
 """
 
@@ -35,7 +35,7 @@ _ENTERED: tuple[tuple[Any, str, str], ...] = (
 
 
 def state_changers() -> dict[types.CodeType, str]:
-    """Their code, and how a program calls them; not every torch has all of them."""
+    """The code of each function, and its name in programs; not every version of torch has all of them."""
     found: dict[types.CodeType, str] = {}
     for module, names in _PLACES:
         for name in names:
@@ -55,25 +55,25 @@ _SETTINGS = (
     "_set_cudnn_enabled", "_set_cudnn_benchmark", "_set_cudnn_deterministic", "_set_cudnn_allow_tf32",
     "_set_cudnn_depthwise_kernel", "_cuda_set_cudnn_benchmark_limit", "_set_fp32_precision_setter",
 )  # fmt: skip
-_SETTERS = {name: getattr(torch._C, name, None) for name in _SETTINGS}  # not every torch has all of them
+_SETTERS = {name: getattr(torch._C, name, None) for name in _SETTINGS}  # not every version of torch has all of them
 
 
 SET_SAVED_TENSORS_HOOKS: Any = torch._C._autograd._push_saved_tensors_default_hooks
 
 
 def changes_setting(fn: Any) -> bool:
-    """Whether a function changes a setting of torch's backends (``torch.backends.cudnn.flags(...)``), which no object
-    shows: they are kept in C++."""
+    """Whether a function changes a setting of torch's backends (``torch.backends.cudnn.flags(...)``), which is stored in
+    C++ and visible in no object."""
     return fn is not None and _SETTERS.get(getattr(fn, "__name__", "")) is fn
 
 
 def changes_cuda_setting(fn: Any, args: tuple[Any, ...]) -> bool:
-    """Whether it is a setting that only operators on CUDA devices depend on (`torch.backends.cudnn.flags`)."""
+    """Whether a call changes a setting that affects only operators on CUDA devices (`torch.backends.cudnn.flags`)."""
     return changes_setting(fn) and ("cudnn" in fn.__name__ or args[:1] == ("cuda",))
 
 
 def cuda_settings() -> list[tuple[Any, tuple[Any, ...], Any]]:
-    """All of these settings: which function tells each, given which arguments, and what it is now."""
+    """All settings that affect only CUDA devices: the getter, its arguments and the current value."""
     getters = (getattr(torch._C, name.replace("_set_", "_get_"), None) for name in _SETTINGS if "cudnn" in name)
     found = [(getter, (), getter()) for getter in getters if getter is not None]
     precision: Any = getattr(torch._C, "_get_fp32_precision_getter", None)

@@ -1,7 +1,7 @@
-"""What is in force around a call that a recording cannot be part of: the program's torch modes, functorch transforms,
-forward-mode levels, tracers, and functions of ``torch.Tensor`` that the program has replaced.
+"""State around a call under which nothing can be recorded: the program's torch modes, functorch transforms, forward-mode
+levels, tracers, and functions of ``torch.Tensor`` that the program has replaced.
 
-All of these see or change single operations, ours among them. Key functions: ``foreign``, ``same_surroundings``.
+All of these see or change single operations, including MagPy's. Key functions: ``foreign``, ``same_surroundings``.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from magpy_core._compat.cpython.dict_tags import class_dict, version_view
 
 _TENSOR = torch.Tensor.__dict__
 copyreg._slotnames(torch.Tensor)  # type: ignore[attr-defined]  # the first copy or pickle of a tensor keeps this in the class
-# As torch made the class: a function mode looks the operators up there, so what is replaced runs where it would not.
+# The class as torch defined it: a function mode looks up operators there, so it would run replaced ones as well.
 _ORIGINAL = dict(_TENSOR)
 _NATIVE = torch._C.TensorBase.__dict__
 
 
 _MODULE = torch.nn.Module.__dict__
-#: What a recording takes for granted of every module (its call is summarised, its tables are looked into).
+#: Methods that a recording assumes for every module (its call is summarized, its tables are read).
 _get_members = operator.itemgetter(
     "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "__setattr__", "__delattr__"
 )
@@ -44,15 +44,15 @@ _TORCH_ROOT = os.path.dirname(torch.__file__)
 
 
 def _overridable() -> list[str]:
-    """The functions of torch.nn.functional that hand themselves to a function mode by their name. If a program puts its
-    own wrapper there, a mode is given that one, and what it does is done twice."""
+    """The functions of torch.nn.functional that pass themselves to a function mode by name. If a program has replaced one
+    by a wrapper, the mode gets the wrapper, whose code would then run twice."""
     return [
         name
         for name, fn in _FUNCTIONAL.items()
         if type(fn) is types.FunctionType
         and (
             ("handle_torch_function" in fn.__code__.co_names and fn.__name__ == name)
-            or not fn.__code__.co_filename.startswith((_TORCH_ROOT, "<"))  # replaced before we looked
+            or not fn.__code__.co_filename.startswith((_TORCH_ROOT, "<"))  # already replaced
         )
     ]
 
@@ -64,9 +64,9 @@ _ORIGINAL_FUNCTIONAL = _get_functional(_FUNCTIONAL)
 _ORIGINAL_BY_CODE = {fn.__code__: fn for fn in _ORIGINAL_FUNCTIONAL}
 
 
-def asked_for(fn: Any) -> Any:
-    """The function that asks a function mode to take its place; called by the mode. ``fn``: what it gave as itself, which
-    it looks up by its name: where the program has put a wrapper of its own under that name, that one."""
+def dispatched_function(fn: Any) -> Any:
+    """The function that dispatches to a function mode; must be called by the mode. ``fn`` is the function that the mode got,
+    which was looked up by name: if the program has replaced it by a wrapper, that is the wrapper."""
     if type(fn) is not types.FunctionType:
         return fn
     caller = sys._getframe(2).f_back  # between them, torch's `handle_torch_function`
@@ -74,7 +74,7 @@ def asked_for(fn: Any) -> Any:
 
 
 def _replaced_functional() -> str:
-    """A function of torch.nn.functional that is not torch's; empty when all are."""
+    """The name of a function of torch.nn.functional that is not torch's; empty if all are."""
     for original, now in zip(_ORIGINAL_FUNCTIONAL, _get_functional(_FUNCTIONAL), strict=True):
         if original is not now or not now.__code__.co_filename.startswith((_TORCH_ROOT, "<")):
             return str(original.__name__)
@@ -82,7 +82,7 @@ def _replaced_functional() -> str:
 
 
 def _members(names: Any) -> tuple[Any, ...]:
-    """The members; a ``__call__`` of the runner's own, which finds the regions, counts as the one it stands for."""
+    """The members; the runner's ``__call__``, which finds regions, counts as the original."""
     call, *others = _get_members(names)
     return (getattr(call, "magpy_original", call), *others)
 
@@ -91,7 +91,7 @@ _ORIGINAL_MEMBERS = _members(_MODULE)
 
 
 def _replaced_method() -> str | None:
-    """A name of ``torch.Tensor`` that means something else than what torch made it."""
+    """The name of an attribute of ``torch.Tensor`` that the program has replaced."""
     names = (
         n for n, value in _TENSOR.items() if _ORIGINAL.get(n, value) is not value or (n not in _ORIGINAL and n in _NATIVE)
     )
@@ -99,8 +99,8 @@ def _replaced_method() -> str | None:
 
 
 def foreign() -> str:
-    """What is in force that a recording would disturb or miss, as a phrase; empty when there is nothing."""
-    # that of the default device only says where tensors are made
+    """The active mode or replaced function that rules out a recording, as a phrase; empty if there is none."""
+    # the mode of the default device only determines where tensors are created
     modes = [mode for mode in _get_current_function_mode_stack() if type(mode) is not DeviceContext]
     if modes := [*modes, *_get_current_dispatch_mode_stack()]:
         return f"the torch mode `{type(modes[-1]).__name__}`"
@@ -112,7 +112,7 @@ def foreign() -> str:
         return "torch.jit.trace"
     if is_fx_symbolic_tracing():
         return "torch.fx's tracing"
-    # they see every tensor that autograd keeps, and may end the call there by raising
+    # they see every tensor that autograd saves, and may raise
     if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
         return "hooks of saved tensors (activation checkpointing, `save_on_cpu`)"
     if _members(_MODULE) != _ORIGINAL_MEMBERS:
@@ -125,12 +125,12 @@ def foreign() -> str:
 
 
 def backward_pass() -> tuple[int, bool]:
-    """The backward pass that runs now on this thread: its number, and whether it keeps what its graph saved."""
+    """The backward pass running on this thread: its number, and whether it retains the graph."""
     return torch._C._current_graph_task_id(), bool(torch._C._autograd._get_current_graph_task_keep_graph())
 
 
 def at_end_of_backward(callback: Callable[[], None]) -> None:
-    """Calls ``callback`` when the backward pass ends that runs now on this thread; not if it raises."""
+    """Calls ``callback`` at the end of the backward pass running on this thread, unless it raises."""
     torch.autograd.Variable._execution_engine.queue_callback(callback)
 
 
@@ -140,7 +140,7 @@ def in_tracer() -> bool:
 
 
 def watched(tensors: Any) -> bool:
-    """``torch.overrides.has_torch_function``, as it is without the innermost mode."""
+    """The result of ``torch.overrides.has_torch_function`` without the innermost mode."""
     if torch._C._len_torch_function_stack() > 1:
         return True
     off = torch._C._disabled_torch_function_impl
@@ -153,8 +153,8 @@ def _device_modes() -> tuple[Any, ...]:
 
 @functools.cache
 def _versions() -> Callable[[], Any]:
-    """A function that gives something else after each write to the names of ``torch.Tensor``, ``nn.Module`` and
-    ``nn.functional``, in a fraction of the time that comparing them takes. Where there are no version tags: always."""
+    """A function whose result changes with each write to the names of ``torch.Tensor``, ``nn.Module`` and
+    ``nn.functional``, much faster than comparing them. Without version tags, it changes at every call."""
     tables = (class_dict(torch.Tensor), class_dict(torch.nn.Module), _FUNCTIONAL)
     views = [None if table is None else version_view(table) for table in tables]
     tensor, module, functional = views
@@ -164,7 +164,7 @@ def _versions() -> Callable[[], Any]:
 
 
 def same_surroundings() -> Callable[[], bool]:
-    """A function that tells whether modes, forward-mode level, tracer and the functions of ``torch.Tensor`` are as now."""
+    """A function that checks whether modes, forward-mode level, tracer and functions of ``torch.Tensor`` are unchanged."""
     functions, dispatch = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
     tracing = torch._C._get_tracing_state
     saving = torch._C._autograd._top_saved_tensors_default_hooks
@@ -187,7 +187,7 @@ def same_surroundings() -> Callable[[], bool]:
 
     def same_names() -> bool:
         nonlocal compared
-        now = versions()  # before they are compared: another thread may write meanwhile
+        now = versions()  # before the comparison: another thread may write during it
         same = (
             tuple(_TENSOR.values()) == members
             and _get_members(_MODULE) == of_modules

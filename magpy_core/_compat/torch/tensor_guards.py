@@ -16,8 +16,9 @@ from magpy_core._compat.torch.surroundings import same_surroundings
 
 
 def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int]]) -> Callable[..., bool]:
-    """A function of as many tensors: same type, dtype, device, dispatch keys, requires_grad, sizes, strides; no two the same
-    object. Dimensions in ``dynamic_dims[i]`` of tensor ``i`` are free (their strides too)."""
+    """A function that checks as many tensors: type, dtype, device, dispatch keys, requires_grad, sizes and strides
+    must be the same; no two may be the same object. Dimensions of tensor ``i`` in ``dynamic_dims[i]`` are dynamic (sizes
+    and strides)."""
     if not tensors:
         return lambda: True
     given = list(zip(tensors, dynamic_dims, strict=True))
@@ -29,14 +30,14 @@ def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int
 
 
 def has_sizes_and_strides(tensor: torch.Tensor) -> bool:
-    """Whether ``tensor_check`` can compare the tensor: not a nested one, nor one of compressed rows or columns."""
+    """Whether ``tensor_check`` supports the tensor: it must not be nested, or sparse with compressed rows or columns."""
     with torch._C.DisableTorchFunctionSubclass():
         return not tensor.is_nested and (tensor.layout in (torch.strided, torch.sparse_coo) or tensor.is_mkldnn)
 
 
 def global_check() -> Callable[[], bool]:
-    """A function that tells whether grad mode, autocast, default dtype, determinism flags, inference mode and what is in
-    force around the call (``surroundings``) are as they are now."""
+    """A function that checks whether grad mode, autocast, default dtype, determinism flags, inference mode and the active
+    modes (``surroundings``) are unchanged."""
     state = GlobalStateGuard()
     inference = torch.is_inference_mode_enabled()
     around = same_surroundings()
@@ -50,12 +51,12 @@ def global_check() -> Callable[[], bool]:
 
 
 def mode_depth() -> tuple[int, int]:
-    """Numbers of active torch function modes and dispatch modes."""
+    """The numbers of active torch function modes and dispatch modes."""
     return (torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack())
 
 
 def _global_facts() -> dict[str, str]:
-    """torch's global state in words, what a user sets most often first."""
+    """torch's global state as text, the most often changed settings first."""
 
     def on(flag: bool) -> str:
         return "on" if flag else "off"
@@ -73,7 +74,7 @@ def _global_facts() -> dict[str, str]:
 
 
 def global_reason() -> Callable[[], tuple[str, str, str]]:
-    """A function that says what differs from now: its name, what it was now, what it is then."""
+    """A function that returns what has changed since this call: its name, old and new value."""
     state, before = GlobalStateGuard(), _global_facts()
 
     def reason() -> tuple[str, str, str]:
@@ -86,35 +87,35 @@ def global_reason() -> Callable[[], tuple[str, str, str]]:
 
 
 def is_tensor_base(cls: type) -> bool:
-    """Whether ``cls`` is ``torch.Tensor`` or the C class under it, where most tensor methods live."""
+    """Whether ``cls`` is ``torch.Tensor``, its C base class, which has most tensor methods, or a subclass."""
     return issubclass(cls, torch._C.TensorBase)
 
 
 def keep_version(tensor: torch.Tensor) -> Any:
-    """Context manager: what is written to ``tensor`` inside does not count as a change for autograd, which knows nothing
-    of tensors made in inference mode."""
+    """Context manager: writes to ``tensor`` inside don't change its version counter (tensors created in inference mode have
+    none)."""
     if tensor.is_inference():
         return torch.inference_mode()
     return torch.autograd._unsafe_preserve_version_counter(tensor)  # type: ignore[attr-defined]
 
 
 def version_of(tensor: torch.Tensor) -> int | None:
-    """How many writes autograd has counted to ``tensor``'s memory; None for tensors made in inference mode."""
+    """The version counter of ``tensor``; None for tensors created in inference mode."""
     return None if tensor.is_inference() else tensor._version
 
 
 def set_versions(tensors: Sequence[torch.Tensor], versions: Sequence[int]) -> None:
-    """Sets the counters of writes that autograd compares at the backward pass."""
+    """Sets the version counters that autograd compares at the backward pass."""
     torch._C._autograd._unsafe_set_version_counter(tuple(tensors), tuple(versions))
 
 
 def no_torch_function() -> Any:
-    """Context manager: tensor operations inside reach no tensor subclass and no mode."""
+    """Context manager: tensor operations inside call no ``__torch_function__`` of subclasses or modes."""
     return torch._C.DisableTorchFunction()
 
 
 def no_subclass_functions() -> Any:
-    """Context manager: tensor operations inside reach no tensor subclass; modes they do."""
+    """Context manager: tensor operations inside call ``__torch_function__`` of modes, but not of subclasses."""
     return torch._C.DisableTorchFunctionSubclass()
 
 
@@ -135,7 +136,7 @@ def is_view(tensor: torch.Tensor) -> bool:
 
 
 def tensor_users(tensor: torch.Tensor) -> int:
-    """Owners of a tensor below Python: 1 if only its Python object is one (autograd that saved it is another)."""
+    """The number of C++ owners of a tensor: 1 if only its Python object is one (autograd may have saved it)."""
     return int(tensor._use_count())  # type: ignore[attr-defined]
 
 
@@ -148,13 +149,13 @@ _ONE = _storage_counts(torch.empty(1))
 
 
 def tensors_in_storage(tensor: torch.Tensor) -> int:
-    """How many tensors own the storage of this one; 0 if Python has hold of the storage itself."""
+    """The number of tensors that own the storage of this one; 0 if Python has a reference to the storage itself."""
     references, users = _storage_counts(tensor)
     return users - _ONE[1] + 1 if references == _ONE[0] else 0
 
 
 def storage_key(tensor: torch.Tensor) -> int:
-    """Identity of the memory a tensor views (0 when it has none)."""
+    """The identity of a tensor's memory (0 if it has none)."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):

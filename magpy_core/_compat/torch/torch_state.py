@@ -1,4 +1,4 @@
-"""Saving and restoring the torch state that a program can see, around work of ours. Key function: `preserve_torch_state`."""
+"""Saving and restoring the torch state that a program can see, around MagPy's work. Key function: `preserve_torch_state`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-#: Calls that only switch state of the thread: they have no tensors and no result.
+#: Calls that only change the thread's state, without tensors or a result.
 SET_GRAD: Any = torch._C._set_grad_enabled
 STATE_CALLS: frozenset[Any] = frozenset({SET_GRAD})
 _SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
@@ -25,12 +25,12 @@ def switches_modes(target: Any) -> bool:
     return getattr(target, "__name__", "") in _SWITCHES
 
 
-#: Made once: making a device is an operation that the program's modes see.
+#: Created once: creating a device is an operation that the program's modes see.
 _CPU = torch.device("cpu")
 
 
 def default_device() -> torch.device:
-    """`torch.get_default_device`, without the operation that it runs to find out, which the program's modes would see."""
+    """`torch.get_default_device` without running an operation, which the program's modes would see."""
     for mode in reversed(_get_current_function_mode_stack()):
         if isinstance(mode, DeviceContext):
             device: torch.device = mode.device
@@ -40,7 +40,7 @@ def default_device() -> torch.device:
 
 @contextmanager
 def no_function_modes() -> Iterator[None]:
-    """Takes every TorchFunctionMode (and the default-device mode) off this thread's stack for the time of the block."""
+    """Removes all function modes (including the default-device mode) from this thread's stack inside the block."""
     taken = [_pop_mode() for _ in _get_current_function_mode_stack()]
     try:
         yield
@@ -65,7 +65,7 @@ def get_modes() -> Modes:
 
 
 def set_modes(modes: Modes) -> None:
-    """The modes as ``get_modes`` found them, whatever a graph that did not run to its end has left."""
+    """Restores the result of ``get_modes``, for example after a graph that did not run to its end."""
     grad, on, dtype, cache, cuda_on, cuda_dtype, depth = modes
     torch._C._set_grad_enabled(grad)
     torch.set_autocast_enabled("cpu", on)
@@ -82,14 +82,14 @@ def set_modes(modes: Modes) -> None:
 
 @contextmanager
 def no_autograd() -> Iterator[None]:
-    """Without what changes operations below torch's Python interface: grad mode, and autocast on every device."""
+    """Switches off grad mode and autocast on every device."""
     with torch.no_grad(), torch._C._DisableAutocast():
         yield
 
 
 @contextmanager
 def preserve_torch_state() -> Iterator[None]:
-    """Whatever happens in the block, afterwards the program sees the torch state it had before.
+    """Restores the torch state that the program can see after the block.
 
     Covers the random streams (torch on every initialised device, Python, NumPy if loaded), grad mode, autocast and its cache
     flag, default dtype, deterministic flags, float32 matmul precision, and the function and dispatch mode stacks.
@@ -117,10 +117,10 @@ def preserve_torch_state() -> Iterator[None]:
 
 
 @functools.cache
-def know_accelerator() -> None:
-    """Have torch look up the module of its build's accelerator.
+def look_up_accelerator() -> None:
+    """Make torch look up the module of its build's accelerator.
 
-    It does so at an optimizer's first step, and keeps the answer in a cache: a recording of that step would fill it.
+    It does so at an optimizer's first step, and caches the result: a recording of that step would include this write.
     """
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None:
@@ -143,8 +143,8 @@ def restore_streams(states: list[torch.Tensor]) -> None:
         torch.cuda.set_rng_state_all(states[1:])
 
 
-def set_aside(mode: Any) -> bool:
-    """Take a mode off the thread's stack for a moment, if it is the innermost one of its kind."""
+def suspend_mode(mode: Any) -> bool:
+    """Remove a mode from the thread's stack, if it is the innermost one of its kind; returns whether it was."""
     if isinstance(mode, TorchFunctionMode):
         stack = _get_current_function_mode_stack()
         if not stack or stack[-1] is not mode:
@@ -158,16 +158,16 @@ def set_aside(mode: Any) -> bool:
     return True
 
 
-def put_back(mode: Any) -> None:
-    """Undo ``set_aside``."""
+def resume_mode(mode: Any) -> None:
+    """Undo ``suspend_mode``."""
     (_push_mode if isinstance(mode, TorchFunctionMode) else torch._C._push_on_torch_dispatch_stack)(mode)
 
 
 class PlainDispatchMode(TorchDispatchMode):
     """A dispatch mode whose ``__torch_dispatch__`` is the function as written.
 
-    torch wraps those of other modes in ``torch._disable_dynamo``: one code object that all wrapped functions share
-    (``Optimizer.zero_grad`` is one), so that a mark on it would be a mark on all of them.
+    torch wraps that of other modes in ``torch._disable_dynamo``: all wrapped functions (such as ``Optimizer.zero_grad``)
+    share one code object, so that a mark on it would affect all of them.
     """
 
     @classmethod

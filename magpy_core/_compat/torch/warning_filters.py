@@ -1,4 +1,4 @@
-"""Keeping torch's own warnings out of the program, without touching what Python remembers of warnings it has shown.
+"""Suppressing torch's own warnings, without changing Python's registries of shown warnings.
 
 Key function: no_warnings.
 """
@@ -11,15 +11,15 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-#: Modules that only a compilation imports or runs; the line a warning names lies in them, not in the program.
+#: Modules that only a compilation imports or runs; a warning from a compilation names a line in them, not in the program.
 COMPILERS = r"(torch|sympy|triton|networkx|filelock)(\.|$)"
 
 
 @contextlib.contextmanager
 def no_warnings(modules: str | None = None) -> Iterator[None]:
-    """Warnings are ignored, those of modules whose name matches ``modules`` or all of them, also where they are errors.
+    """Ignore warnings inside the block, of modules whose name matches ``modules`` or all of them, even if they are errors.
 
-    ``warnings.catch_warnings`` would make Python forget which warnings it has shown, and show them again.
+    ``warnings.catch_warnings`` would reset the registries of shown warnings, so that Python would show them again.
     """
     entry: Any = ("ignore", None, Warning, None if modules is None else re.compile(modules), 0)
     filters: list[Any] = warnings.filters  # type: ignore[assignment]

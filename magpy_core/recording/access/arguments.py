@@ -1,4 +1,4 @@
-"""Arguments: native code may read the containers and iterators among its arguments: their content is guarded.
+"""Arguments: guards the content of containers and iterators that native code gets as arguments and may read.
 
 Key type: Arguments.
 """
@@ -19,17 +19,17 @@ from magpy_core.refgraph.kinds import is_a
 
 
 class Arguments(AccessTracker):
-    """Guards what native code may read of its arguments."""
+    """Guards what native code may read from its arguments."""
 
     def read(self, site: Any, args: Any, kwargs: Any, shallow: int | None = None, *, carry: bool = False) -> None:
-        """Native code may read the containers from outside among its arguments: guard their content. ``shallow``: how many
-        levels down it looks, if not all the way."""
+        """Guard the content of containers from outside among the arguments of native code. ``shallow``: the number of levels
+        of nested containers that it reads; None: all."""
         nodes = self.refgraph.nodes
         seen: set[int] = set()
-        if not shallow and site is not self.access.callbacks.seen_at:
+        if not shallow and site is not self.access.callbacks.last_site:
             self._getters(args, kwargs, site)
         if carry:
-            self.facts.contents.identified(site, False, *args)
+            self.facts.contents.compared_or_hashed(site, False, *args)
         stack = [(a, 0) for a in (*args, *kwargs.values())]
         budget = 50_000
         while stack:
@@ -37,7 +37,7 @@ class Arguments(AccessTracker):
             kind = kinds.kind_of(v)
             if kind not in kinds.CONTAINERS or id(v) in seen:
                 self.facts.arrays.memory_read(site, v)
-                self.facts.contents.identified(site, False, v)
+                self.facts.contents.compared_or_hashed(site, False, v)
                 if kind == kinds.OBJECT:
                     self.facts.classes.special_methods(v, site)
                     if is_a(v, types.SimpleNamespace) and id(v) not in seen:
@@ -53,7 +53,7 @@ class Arguments(AccessTracker):
             seen.add(id(v))
             node = nodes.get(id(v))
             if node is not None:
-                node.addressed |= kind == kinds.TUPLE
+                node.must_be_distinct |= kind == kinds.TUPLE
                 self.facts.contents.read_all(node, site, carry=carry)
             budget -= natives.length(v)
             if budget < 0:
@@ -64,8 +64,8 @@ class Arguments(AccessTracker):
                 stack.extend((x, depth + 1) for x in (natives.values(v) if is_a(v, dict) else natives.elements(v)))
 
     def _getters(self, args: Any, kwargs: dict[str, Any], site: Any) -> None:
-        """Native code (``sorted``, ``map``) may be handed an ``operator.attrgetter`` or the like: what that reads of the
-        elements is guarded here."""
+        """Guard what an ``operator.attrgetter`` or similar callable reads from the elements if it is passed to native code
+        (``sorted``, ``map``)."""
         for getter in (v for v in (*args, *kwargs.values()) if is_a(v, GETTERS) or entry(v).reads_attributes):
             others = [a for a in args if a is not getter]
             if is_a(getter, GETTERS) and others and all(type(a) in (list, tuple) for a in others):
@@ -77,7 +77,7 @@ class Arguments(AccessTracker):
                 self.journal.refuse("MP104", text, hint="Use a lambda: its reads are observed.", site=site)
 
     def read_state(self, obj: Any, site: Any) -> None:
-        """Python that is not monitored may read all that an object holds."""
+        """Guard all state of an object that unmonitored Python code may read."""
         self.access.natives.state_read(obj, site)
         held = tuple((instance_dict(obj) or {}).values())
         self.basics.numbers.escape_all(site, held)

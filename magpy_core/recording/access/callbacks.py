@@ -1,4 +1,4 @@
-"""Callbacks: native code calls what it is given (``sorted`` with a key, ``map``, ``functools.reduce``) without an event.
+"""Callbacks: native code calls its arguments (``sorted`` with a key, ``map``, ``functools.reduce``) without events.
 
 Key type: Callbacks.
 """
@@ -26,21 +26,21 @@ from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
 _NATIVE_CALLABLES = (*BUILTIN_FUNCTION, *DESCRIPTOR, functools.partial, type, *GETTERS)
-_MOST_CALLS = 1000  # of one native callback, that are looked at one by one
+_MOST_CALLS = 1000  # maximum number of calls of one native callback that are handled one by one
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _WALKED = (*_VIEWS, range, str, bytes)
 
 
 def _elements(iterable: Any) -> list[Any] | None:
-    """What iterating over a built-in container or view gives, without running anything of the user's; None if unknown."""
+    """The elements of a built-in container or view, read without running user code; None if unknown."""
     tp = type(iterable)
     if tp not in _WALKED and (kinds.kind_of_type(tp) not in kinds.CONTAINERS or lookup.overrides(tp, "__iter__")):
         return None
     return list(itertools.islice(natives.keys(iterable), _MOST_CALLS + 1))
 
 
-def _behind(iterator: Any) -> Iterator[Any]:
-    """The containers that native iterators walk through, and generators among them."""
+def _underlying(iterator: Any) -> Iterator[Any]:
+    """The containers and generators that native iterators iterate over."""
     todo, seen = [iterator], set[int]()
     while todo:
         value = todo.pop()
@@ -58,17 +58,17 @@ def _behind(iterator: Any) -> Iterator[Any]:
 
 
 class Callbacks(AccessTracker):
-    """Calls by native code, taken for the calls they come to."""
+    """Calls by native code, handled like calls by the program."""
 
-    consumes: bool = field(default=False, init=False)  # whether native code reads what generators and functions pass to it
-    formats: bool = field(default=False, init=False)  # whether it makes text of that
-    seen_at: Any = field(default=None, init=False)  # the site of the last native call whose callbacks have been looked at
-    # whether the program has made iterators that decide by what a function returns
+    consumes: bool = field(default=False, init=False)  # whether native code reads values from generators and functions
+    formats: bool = field(default=False, init=False)  # whether it formats those values as text
+    last_site: Any = field(default=None, init=False)  # the site of the last native call whose callbacks have been handled
+    # whether the program has created iterators that select elements by a function's result
     selects: bool = field(default=False, init=False)
 
     def guard(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The native ``fn`` calls what it is given: native callables among that have no events of their own."""
-        self.seen_at = site
+        """The native function ``fn`` calls its arguments: calls of native callables among them have no events."""
+        self.last_site = site
         how = entry(fn).calls
         if how in (Callback.KEY, Callback.KEY_OF_ALL, Callback.KEY_OF_TWO) and (key := kwargs.get("key")) is not None:
             walked = args if how is Callback.KEY_OF_ALL and len(args) > 1 else args[0] if args else kwargs.get("a", ())
@@ -90,19 +90,19 @@ class Callbacks(AccessTracker):
             self.called(site, given[0] if given else kwargs.get("key", kwargs.get("func")), None, args)
 
     def called(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
-        """Native code calls ``fn`` with ``calls`` (None: with values that aren't known beforehand, from ``walked``)."""
+        """Native code calls ``fn`` with the arguments in ``calls`` (None: not known in advance, from ``walked``)."""
         keywords: dict[str, Any] = {}
         before: tuple[Any, ...] = ()
         while is_a(fn, functools.partial):
             before, keywords, fn = (*fn.args, *before), {**fn.keywords, **keywords}, fn.func
         if not is_a(fn, _NATIVE_CALLABLES) or (is_a(fn, type) and kinds.is_heap_type(fn)):
             self._python(site, fn)
-            return  # Python: its frames are seen
+            return  # the frames of Python functions are monitored
         if policy.verdict(fn) == Verdict.TORCH or is_a(getattr(fn, "__self__", None), torch.Tensor):
-            return  # the operator recorder sees it
+            return  # the operator recorder records it
         if calls is not None and len(calls) <= _MOST_CALLS:
-            for part in (part for value in walked for part in _behind(value) if not is_a(part, types.GeneratorType)):
-                self.access.arguments.read(site, (part,), {}, 1)  # the elements, which no event shows
+            for part in (part for value in walked for part in _underlying(value) if not is_a(part, types.GeneratorType)):
+                self.access.arguments.read(site, (part,), {}, 1)  # reads of the elements have no events
             for call in calls:
                 self._native(site, fn, (*before, *call), keywords)
             return
@@ -119,14 +119,14 @@ class Callbacks(AccessTracker):
             self.elements_of(site, walked)
 
     def _python(self, site: Any, fn: Any) -> None:
-        """Native code calls something made in Python, once or often: which methods that starts is said by its class."""
+        """Native code calls a Python callable: guard the methods of its class that run."""
         if is_a(fn, types.MethodType):
             fn = fn.__func__
         if is_a(fn, types.FunctionType):
             if self.refgraph.node(fn) is not None:
                 self.facts.functions.guard(fn)
         elif is_a(fn, type):
-            self.facts.classes.identity_seen(fn, site)
+            self.facts.classes.identity_read(fn, site)
             for name in ("__new__", "__init__"):
                 self.facts.classes.member(fn, name, site)
         else:
@@ -134,30 +134,30 @@ class Callbacks(AccessTracker):
 
     def _native(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         outermost = not self.basics.stack.frames
-        if outermost:  # an item read calls a dict's default factory: the read counts as a call
+        if outermost:  # an item read calls a dict's default factory: treat the read as a call
             self.basics.stack.enter(site, Consumer.KEEPS)
         call = self.basics.stack.frames[-1]
         begun = call.returned
         self.calls.dispatch.dispatch(site, fn, args, kwargs)
-        self.basics.numbers.escape_hidden(site)  # what it gives is seen by native code alone
+        self.basics.numbers.escape_hidden(site)  # only native code sees the result
         self.basics.stack.torch = None
         if fn is vars or call.returned is not begun:
             self.unobservable(site, fn)()
         if call.unobserved is not None:
-            call.unobserved()  # the result can't become a symbol, so what it follows from is guarded as it is
+            call.unobserved()  # the result can't become symbolic, so what it depends on is guarded by value
         call.receive = call.unobserved = None
         if outermost:
             self.basics.stack.frames.pop()
 
     def unobservable(self, site: Any, fn: Any) -> Callable[[], None]:
-        """What to do where ``fn``, whose result must be observed, is called by native code."""
+        """A function that refuses a call of ``fn``, whose result must be observed, by native code."""
         text = f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not observed."
         hint = "Use a comprehension or a lambda: its calls are observed."
         return lambda: self.journal.refuse("MP104", text, hint=hint, site=site)
 
     def elements_of(self, site: Any, values: Iterable[Any]) -> None:
-        """Native code looks into the elements of these: containers, or iterators over containers."""
-        for part in itertools.chain.from_iterable(map(_behind, values)):
+        """Native code reads the elements of ``values``: containers, or iterators over containers."""
+        for part in itertools.chain.from_iterable(map(_underlying, values)):
             if is_a(part, types.GeneratorType):
                 self.consumes = True
             else:

@@ -17,9 +17,9 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
 _ITER_METHODS = ("__iter__", "__next__")
-# instructions that take what an iterator yields as it is
+# instructions that use the values of an iterator unchanged
 _CARRYING_CONSUMERS = frozenset({"FOR_ITER", "SEND", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"})
-# and those that leave what a special method returns on the stack as it is
+# instructions that leave the result of a special method on the stack unchanged
 _PASSING_OPCODES = {
     "LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "BINARY_OP", "BINARY_SUBSCR", "BINARY_SLICE", "UNARY_NEGATIVE",
     "UNARY_POSITIVE", "UNARY_INVERT", "COMPARE_OP", "GET_ITER", "GET_AWAITABLE", "BEFORE_WITH", "LOAD_GLOBAL", "IMPORT_FROM",
@@ -28,14 +28,14 @@ _CONVERSIONS = {"__index__", "__len__", "__length_hint__", "__bool__", "__hash__
 
 
 def _consumer() -> str:
-    """Name of the instruction that takes what the running frame yields or returns."""
+    """Name of the caller's instruction that gets the value that the running frame yields or returns."""
     frame = user_frame()
     caller = frame.f_back if frame is not None else None
     return dis.opname[caller.f_code.co_code[caller.f_lasti]] if caller is not None and caller.f_lasti >= 0 else ""
 
 
 class Flow(AccessTracker):
-    """Handlers of what passes values on."""
+    """Handlers of events that pass values on."""
 
     def iterate(self, site: Any, obj: Any) -> None:
         self.journal.site = site
@@ -55,7 +55,7 @@ class Flow(AccessTracker):
             self.calls.container_calls.read_iterator(obj, site)
 
     def yield_(self, site: Any, value: Any) -> None:
-        """A number that varies goes from a generator to its consumer: native code gets the exact value."""
+        """A dynamic number passes from a generator to its consumer: native code gets the exact value."""
         held = kinds.kind_of(value) in kinds.CONTAINERS
         if held or (self.ledger.scalars and type(value) in kinds.NUMBER_TYPES):
             if _consumer() not in _CARRYING_CONSUMERS or self.access.callbacks.consumes:
@@ -67,8 +67,8 @@ class Flow(AccessTracker):
             self.access.texts.formatted(value, site)
 
     def return_(self, site: Any, value: Any) -> None:
-        """A number that varies goes from a function to its caller: native code (``sorted`` with a key, ``len``) gets the
-        exact value."""
+        """A dynamic number passes from a function to its caller: native code (``sorted`` with a key, ``len``) gets the exact
+        value."""
         held = kinds.kind_of(value) in kinds.CONTAINERS
         if held or (self.ledger.scalars and type(value) in kinds.NUMBER_TYPES):
             opcode = _consumer()
@@ -83,13 +83,13 @@ class Flow(AccessTracker):
             if not passed:
                 self.journal.site = site
                 self.basics.numbers.escape_all(site, value)
-                if held:  # native code looks into what it is given
+                if held:  # native code may read inside the value
                     self.access.arguments.read(site, (value,), {})
 
     unpack = iterate
 
     def caught(self, site: Any, error: Any, classes: Any) -> None:
-        """``except classes``: the classes of a tuple decide, which may be another one."""
+        """``except classes``: guard the classes in a tuple, or the exception's type."""
         if is_a(classes, tuple):
             self.access.arguments.read(site, (classes,), {})
         else:
@@ -107,7 +107,7 @@ class Flow(AccessTracker):
     def hashed(self, site: Any, key: Any) -> None:
         self.journal.site = site
         self.basics.numbers.escape_all(site, key)
-        self.facts.contents.identified(site, False, key)
+        self.facts.contents.compared_or_hashed(site, False, key)
 
     def match(self, site: Any, subject: Any) -> None:
         self.journal.site = site

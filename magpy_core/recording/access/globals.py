@@ -30,16 +30,16 @@ class Globals(AccessTracker):
             return
         root, written = self.facts.roots.const_root(module, module.__name__), self.refgraph.node(d)
         if written is not None and written.snapshot is not None and written.snapshot.entry(name) is not d.get(name, ABSENT):
-            return  # functions of the module's write it, too
+            return  # functions of the module have written it
         if name in d:
             self.facts.values.read(self.sources.attr(root.source, name), d[name], site, None)
             self.facts.functions.guard(d[name])
             return
-        self.facts.roots.lacks(root.source, name, site)
+        self.facts.roots.guard_absent(root.source, name, site)
         if lookup.class_lookup(type(module), name)[1] is not None:
             self.facts.classes.member(type(module), name, site)
         elif name != "__getattr__":
-            self.read_module(module, "__getattr__", site)  # called for names that are missing
+            self.read_module(module, "__getattr__", site)  # called for missing names
 
     def import_from(self, site: Any, module: Any) -> None:
         self.journal.site = site
@@ -54,7 +54,7 @@ class Globals(AccessTracker):
         self.read(self.globals_of(site.code), site.name, site)
 
     def globals_of(self, code: types.CodeType) -> dict[str, Any]:
-        """The globals the running frame of ``code`` sees; one code object must not run with two (refused where seen)."""
+        """The globals of the running frame of ``code``; a code object that runs with two different ones is refused."""
         if code not in self._of_code:
             self._of_code[code] = current_globals()
         return self._of_code[code]
@@ -64,7 +64,7 @@ class Globals(AccessTracker):
         if root.snapshot is not None and (entry := root.snapshot.entry(name)) is not g.get(name, ABSENT):
             if entry is not ABSENT:
                 self._sites_read.discard(site)
-            return  # rewritten or made by the region
+            return  # written by the region
         source = self.sources.item(root.source, name)
         if name in g:
             self.facts.values.read(source, g[name], site, self.facts.values.item_slot(root, name))
@@ -82,6 +82,6 @@ class Globals(AccessTracker):
     global_delete = global_write
 
     def changed(self, g: dict[str, Any], name: str, site: Any, value: Any) -> None:
-        # later reads of the name see the region's own value: every site of it has to be looked at again
+        # later reads of the name see the region's value: handle every site again
         self._sites_read = {s for s in self._sites_read if s.name != name}
         self.access.writes.slot_written(self.facts.roots.globals_root(g), "set_item", name, value, site)

@@ -16,7 +16,7 @@ from magpy_core.recording.access.writes import Writes
 
 
 class Access(AccessGroup):
-    """What the program, or native code for it, reads and writes."""
+    """Reads and writes of the program, and of native code that it calls."""
 
     globals: Globals
     reads: Reads

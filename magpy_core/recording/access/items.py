@@ -43,25 +43,25 @@ class Items(AccessTracker):
         node = self.facts.roots.node_for(obj)
         if node is None:
             if is_a(obj, dict):
-                self.facts.contents.identified(site, False, key)
+                self.facts.contents.compared_or_hashed(site, False, key)
             return
         if node.kind == kinds.DICT:
             self.dict_key(node, key, site)
         elif node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             self.sequence_item(node, key, site)
         elif node.kind == kinds.OPAQUE:
-            text = f"{HERE} reads an item of {a_type(obj)} from outside, whose memory no guard can watch."
+            text = f"{HERE} reads an item of {a_type(obj)} from outside, whose memory guards can't check."
             hint = "Keep the data in a tensor or a list, or look the item up outside the region."
             self.journal.refuse("MP104", text, hint=hint, site=site)
 
     def dict_key(self, node: Node, key: Any, site: Any) -> None:
         obj, key = node.obj, kinds.plain_key(key)
         if lookup.overrides(type(obj), "__getitem__"):
-            return  # its own reads are seen
+            return  # reads of the Python method are observed
         if not self.facts.contents.can_probe_unobserved(node, site, key) or not hashing.hashable(key):
             return
         if is_a(key, weakref.ref):
-            text = "A weak reference is used as a key of a dict; it stands for another object, which no guard can watch."
+            text = f"{HERE} uses a weak reference as a dict key: guards can't check the object that it refers to."
             self.journal.refuse("MP111", text, site=site)
         else:
             self.dict_item(node, key, site)
@@ -69,7 +69,7 @@ class Items(AccessTracker):
     def dict_item(self, node: Node, key: Any, site: Any) -> None:
         obj = node.obj
         if is_a(key, torch.Tensor) and self.refgraph.node(key) is None and key in self.ledger.ops.values:
-            return  # a tensor made inside can't be a key from outside
+            return  # a tensor created inside can't be a key of a dict from outside
         if kinds.kind_of(key) == kinds.OBJECT:
             self.facts.roots.node_for(key)
         source, now = self.facts.contents.item_source(node, key), dict.get(obj, key, ABSENT)
@@ -85,7 +85,7 @@ class Items(AccessTracker):
                 factory, place = obj.default_factory, self.sources.make("field", node.source, "default_factory")
                 self.facts.values.read(place, factory, site)
                 self.facts.functions.guard(factory)
-                if is_a(factory, kinds.LEADING) and not is_a(factory, type):
+                if is_a(factory, kinds.REFERRING) and not is_a(factory, type):
                     self.access.callbacks.called(site, factory, [()], ())
             self.access.writes.mark_written(node, site)
 
@@ -93,7 +93,7 @@ class Items(AccessTracker):
         obj = node.obj
         size = natives.length(obj)
         if lookup.overrides(type(obj), "__getitem__"):
-            return  # its own reads are seen
+            return  # reads of the Python method are observed
         if node.snapshot is not None or type(key) is not int:
             self.facts.contents.read_all(node, site)
         elif -size <= key < size:

@@ -1,4 +1,4 @@
-"""Natives: attributes that native code reads without an event (``attrgetter``, ``str.format``, ``case P(a=x)``,
+"""Natives: attributes that native code reads without events (``attrgetter``, ``str.format``, ``case P(a=x)``,
 ``copy.copy``).
 
 Key type: Natives.
@@ -22,12 +22,12 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import custom_dict, instance_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
 
-_DEEP_FIELD = re.compile(r"\{[^{}:!]*[.[]")  # of a format string: a field by its path, also one inside a specification
+_DEEP_FIELD = re.compile(r"\{[^{}:!]*[.[]")  # a field of a format string with an attribute or item, also in a specification
 _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
 
 
 class Natives(AccessTracker):
-    """Attribute reads by native code, taken for the reads they come to."""
+    """Attribute reads by native code, handled like reads by the program."""
 
     def state_read(self, obj: Any, site: Any) -> None:
         """All attributes of an object are read at once (``object.__reduce_ex__``)."""
@@ -44,7 +44,7 @@ class Natives(AccessTracker):
             if (held := self.refgraph.node(custom)) is not None:
                 self.facts.contents.read_all(held, site)
         if d is not None:
-            self.access.reads.getset(node, obj, "__dict__", site)  # the program may be given this very dict
+            self.access.reads.getset(node, obj, "__dict__", site)  # the program may get this dict itself
             names = tuple(dict(d) if node.snapshot is None or node.snapshot.attrs is None else node.snapshot.attrs)
             self.refgraph.read(self.sources.make("dict", node.source, None), guard.KEYS, names, site)
             for name in list(d):
@@ -62,12 +62,12 @@ class Natives(AccessTracker):
         if is_a(obj, torch.Tensor) or obj is None or name not in ("__get__", "__set__", "__delete__"):
             return
         if name != "__get__" or lookup.class_lookup(type(obj), member.__name__)[0] is not member:
-            self.journal.refuse("MP104", f"{HERE} uses a hidden slot of an object.", site=site)
+            self.journal.refuse("MP104", f"{HERE} uses a slot that the object's class hides.", site=site)
         else:
             self.access.reads.raw_attr(obj, member.__name__, site)
 
     def pickles(self, fn: Any, args: tuple[Any, ...]) -> bool:
-        """Whether this is pickle's native code, and it is given objects: whatever state they have would be read."""
+        """Whether this is pickle's native code with objects as arguments, whose entire state it would read."""
         return getattr(fn, "__module__", None) == "_pickle" and not all(map(printable, args))
 
     def call_getter(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
@@ -81,7 +81,7 @@ class Natives(AccessTracker):
         if is_a(fn, operator.attrgetter):
             for name in given:
                 if "." in name:
-                    text = f"{HERE} follows a chain of attributes in native code, past what events can show."
+                    text = f"{HERE} reads a chain of attributes in native code, where the reads can't be observed."
                     self.journal.refuse("MP104", text, hint="Write the attribute chain in Python: `obj.a.b`.", site=site)
                 else:
                     self.access.reads.attr(obj, name, site)
@@ -97,13 +97,13 @@ class Natives(AccessTracker):
                 self.calls.dispatch.dispatch(site, raw, (obj, *given[1:]), keywords)
 
     def format_fields(self, site: Any, text: str) -> None:
-        """``text.format(...)``: fields that name attributes or items read these of the arguments."""
+        """``text.format(...)``: fields with attributes or items read them from the arguments."""
         if _DEEP_FIELD.search(str.replace(text, "{{", "")):
-            text = f"{HERE} looks up attributes or items in a format string, which events can't show."
+            text = f"{HERE} looks up attributes or items in a format string, where the reads can't be observed."
             self.journal.refuse("MP104", text, hint="Use an f-string.", site=site)
 
     def match_class(self, site: Any, subject: Any, cls: Any, names: Any) -> None:
-        """A class pattern: the attributes that it reads, if the subject is an instance."""
+        """A class pattern: guard the attributes that it reads, if the subject is an instance."""
         self.access.flow.match(site, subject)
         self.facts.classes.shape(type(subject), site)
         if type(cls) is type and not issubclass(type(subject), cls):

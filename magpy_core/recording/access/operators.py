@@ -21,7 +21,7 @@ _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 
 
 def _arithmetic(site: Any) -> Any:
-    """The function that computes what an operator or an in-place one does with numbers."""
+    """The function of a (possibly in-place) operator on numbers."""
     return BINARY.get((site.name or "").removesuffix("="))
 
 
@@ -42,9 +42,9 @@ class Operators(AccessTracker):
         self.basics.numbers.escape_all(site, *(v for v in (lhs, rhs) if into_text or type(v) in kinds.NUMBER_TYPES))
         in_place = site.name is not None and site.name.endswith("=")
         if in_place and kinds.kind_of(lhs) in kinds.CONTAINERS:
-            self.access.writes.counted(lhs)
+            self.access.writes.count_write(lhs)
         if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
-            self.facts.contents.identified(site, True, lhs, rhs)
+            self.facts.contents.compared_or_hashed(site, True, lhs, rhs)
         for side, v in (("l", lhs), ("r", rhs)):
             kind = kinds.kind_of(v)
             if kind in (kinds.SCALAR, kinds.IDENTITY):
@@ -98,7 +98,7 @@ class Operators(AccessTracker):
             self.facts.classes.operands(site, lhs, rhs)
             return
         self.basics.numbers.escape_all(site, lhs, rhs)
-        self.facts.contents.identified(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
+        self.facts.contents.compared_or_hashed(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
             if type(v) is types.MethodType or (kind not in (kinds.SCALAR, kinds.IDENTITY) and kinds.is_heap_type(type(v))):
@@ -115,7 +115,7 @@ class Operators(AccessTracker):
             self.journal.site = site
             self.basics.numbers.escape_all(site, lhs, rhs)
             if not is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
-                # whether two equal values are one object is not a function of anything a guard watches
+                # whether two equal values are the same object depends on nothing that a guard checks
                 self.journal.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
             return
         a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
@@ -124,7 +124,7 @@ class Operators(AccessTracker):
             self.refgraph.read(a.source, guard.NOT_SAME_AS, b.source, site)
 
     def known_identity(self, value: Any, site: Any) -> bool:
-        """Whether guards can fix which object a plain value is: a small int, a constant of the code, one read outside."""
+        """Whether guards can fix the identity of a plain value: a small int, a constant of the code, or one from outside."""
         if type(value) is int and -5 <= value <= 256:
             return True
         if self.ledger.scalars and self.ledger.scalars.get(value) is not None:
@@ -135,7 +135,7 @@ class Operators(AccessTracker):
         return bool(reads) or any(value is constant for constant in site.code.co_consts)
 
     def is_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        """A private copy of a number has an identity of its own; what counts is that of the number it stands for."""
+        """Compares the identities of the original numbers instead of their private copies."""
         if not self.ledger.scalars or (self.ledger.scalars.get(lhs) is None and self.ledger.scalars.get(rhs) is None):
             return result
         return (self.ledger.scalars.original(lhs) is self.ledger.scalars.original(rhs)) is (site.name == "is")
@@ -154,18 +154,20 @@ class Operators(AccessTracker):
             self.facts.classes.special_methods(item, site)
         node = self.facts.roots.node_for(container)
         if is_a(container, kinds.HASHED):
-            self.facts.contents.identified(site, node is not None or not is_a(container, (set, frozenset, dict)), item)
+            self.facts.contents.compared_or_hashed(
+                site, node is not None or not is_a(container, (set, frozenset, dict)), item
+            )
         if node is None:
-            self.facts.contents.identified(site, False, item, container)
+            self.facts.contents.compared_or_hashed(site, False, item, container)
             return
-        if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep that alive
-            text = "A weak reference is looked up in a set; it stands for another object, which no guard can watch."
+        if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep the object alive
+            text = f"{HERE} looks up a weak reference in a set: guards can't check the object that it refers to."
             self.journal.refuse("MP111", text, site=site)
         elif node.kind == kinds.DICT:
             self.access.items.dict_key(node, item, site)
         elif node.kind in kinds.CONTAINERS:
             self.facts.contents.read_all(node, site)
-            self.access.arguments.read(site, (container, item), {})  # it is compared with each element, whatever is in it
+            self.access.arguments.read(site, (container, item), {})  # the comparison with each element may read anything
 
     def truth(self, site: Any, value: Any) -> None:
         tp = type(value)

@@ -1,5 +1,5 @@
-"""What the trackers of reads and writes need of each other and of calls: native code reads what it is passed, and may call
-what it finds there. Key type: AccessTracker.
+"""Interfaces between the trackers of reads, writes and calls: native code reads its arguments, and may call what it finds
+there. Key type: AccessTracker.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Items(Protocol):
 
 
 class Writes(Protocol):
-    def counted(self, obj: Any) -> None: ...
+    def count_write(self, obj: Any) -> None: ...
     def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool: ...
     def mark_written(self, node: Node, site: Any) -> Snapshot: ...
     def slot_written(self, node: Node, op: str, key: Any, value: Any, site: Any) -> Snapshot: ...
@@ -52,7 +52,7 @@ class Callbacks(Protocol):
     consumes: bool
     formats: bool
     selects: bool
-    seen_at: Any
+    last_site: Any
 
     def called(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None: ...
 
@@ -93,14 +93,14 @@ class ContainerCalls(Protocol):
 
 
 class CallGroup:
-    """The group of the trackers of calls, as it is seen from below."""
+    """The group of the trackers of calls, as lower trackers see it."""
 
     dispatch: Dispatch
     container_calls: ContainerCalls
 
 
 class AccessTracker(BasicTracker):
-    """One that guards what is read, and notes what is written."""
+    """A tracker that guards reads and records writes."""
 
     basics: Basics
     facts: Facts

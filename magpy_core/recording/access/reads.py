@@ -29,11 +29,11 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, LRU_CACHE)
-"""Objects around functions that a program may give attributes, or another ``__doc__``."""
-# C-level attributes of built-in objects that are fixed once the object's identity is.
+"""Objects that wrap functions; a program may set attributes on them, or another ``__doc__``."""
+# C-level attributes of built-in objects that are determined by the object's identity.
 _FIXED_FIELDS = {"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"}
 _STORAGES = (torch.UntypedStorage, torch.TypedStorage)
-_SEEN = (types.FunctionType, *GETTERS)  # getters whose reads are seen
+_OBSERVED = (types.FunctionType, *GETTERS)  # getters whose reads are observed
 _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
@@ -42,7 +42,7 @@ class Reads(AccessTracker):
     """Handlers of attribute and cell reads."""
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
-        """``object.__getattribute__(obj, name)``: the default lookup, whatever Python overrides say."""
+        """``object.__getattribute__(obj, name)``: the default lookup, without Python overrides."""
         if is_a(obj, (torch.Tensor, type)):
             self.attr(obj, name, site)
             return
@@ -53,7 +53,7 @@ class Reads(AccessTracker):
             self.read_internal_attr(obj, name, found, site)
         elif found.where != "absent":
             self.external_attr(node, obj, name, found, site)
-        else:  # a module's tables are looked through by its ``__getattr__``
+        else:  # the default lookup does not search a module's tables
             self.absent_attr(node, obj, name, site)
 
     def cell_read(self, site: Any, cell: Any) -> None:
@@ -81,8 +81,8 @@ class Reads(AccessTracker):
         self.facts.values.read(self.sources.make("cell", node.source, None), value, site, slot)
 
     def _keeps_function_of_torch(self, site: Any, cell: Any) -> bool:
-        """Whether it is the cell of one of torch's decorators, which keeps what it decorates for good: that is guarded.
-        Such a wrapper may be called by a library (`torch._disable_dynamo`) or by us (`Optimizer.step`), unseen."""
+        """Whether it is the cell of one of torch's decorators with the decorated function, which never changes: guard that.
+        A library (`torch._disable_dynamo`) or MagPy (`Optimizer.step`) may call such a wrapper without an event."""
         fn = cell_value(cell)
         if site is None or not site.code.co_filename.startswith(TORCH_FOLDER) or type(fn) is not types.FunctionType:
             return False
@@ -96,7 +96,8 @@ class Reads(AccessTracker):
         self.attr(obj, site.name, site)
 
     def thread_local(self, site: Any) -> None:
-        self.journal.refuse("MP111", "A `threading.local` has other attributes in every thread.", site=site)
+        text = f"{HERE} uses a `threading.local`, which has different attributes in each thread."
+        self.journal.refuse("MP111", text, site=site)
 
     def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
         tp = obj if is_a(obj, type) else type(obj)
@@ -146,14 +147,14 @@ class Reads(AccessTracker):
         found = lookup.resolve(obj, name)
         if found.where == "override":
             self.facts.classes.member(tp, "__getattribute__", site)
-            self.facts.classes.member(tp, "__getattr__", site)  # what Python calls when that one raises
-            return  # their own reads are seen
+            self.facts.classes.member(tp, "__getattr__", site)  # called if `__getattribute__` raises
+            return  # reads of the Python methods are observed
         if found.in_class or found.where in ("python", "absent"):
             self.facts.classes.member(tp, name, site)
         if found.where == "data" and is_a(found.value, property) and is_a(found.value.fget, GETTERS):  # it has no frame
             self.access.natives.call_getter(site, found.value.fget, (obj,))
         elif found.where == "absent" and kinds.is_heap_type(tp):
-            self.facts.classes.read_field(tp, "__name__", site)  # what is raised has it in its text
+            self.facts.classes.read_field(tp, "__name__", site)  # the text of the AttributeError contains it
         elif found.where == "python":
             self.facts.classes.member(tp, "__getattr__", site)
         if node is None:
@@ -162,7 +163,7 @@ class Reads(AccessTracker):
             self.external_attr(node, obj, name, found, site)
 
     def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
-        """An internal object: only what its class holds comes from outside."""
+        """Read an attribute of an internal object: only values in its class come from outside."""
         if is_a(obj, BaseException):
             self.access.texts.names_in_error(obj)
         if found.where == "class":
@@ -214,31 +215,31 @@ class Reads(AccessTracker):
                 self.absent_members(node, obj, lookup.MODULE_TABLES, name, site)
 
     def module_member(self, module: Any, name: str, site: Any) -> None:
-        """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` calls."""
+        """``nn.Module.__getattr__``, called by the program's own ``__getattr__`` or ``__getattribute__``."""
         node = self.refgraph.node(module)
         if node is not None:
             self.external_attr(node, module, name, lookup.member(module, name), site)
 
     def data_descriptor(self, node: Node, raw: Any, name: str, site: Any) -> None:
-        """A descriptor of the object's class gives the attribute; one in C does it unseen."""
+        """A data descriptor returns the attribute; the reads of one written in C can't be observed."""
         if type(raw) is _TUPLE_FIELD:
             self.access.items.sequence_item(node, raw.__reduce__()[1][0], site)
-        elif kinds.is_heap_type(type(raw)) or (type(raw) is property and is_a(raw.fget, _SEEN)):
-            return  # its reads are seen
+        elif kinds.is_heap_type(type(raw)) or (type(raw) is property and is_a(raw.fget, _OBSERVED)):
+            return
         elif type(raw) is not property or raw.fget is not None:
-            text = f"{HERE} reads `.{name}`, a property implemented in C that no guard can watch."
+            text = f"{HERE} reads `.{name}`, a property implemented in C: guards can't check it."
             self.journal.refuse("MP111", text, site=site)
 
     def native_getattr(self, obj: Any, getter: Any, name: str, site: Any) -> None:
-        """``__getattr__ = dict.__getitem__`` and the like: what C reads is shown by no event."""
+        """``__getattr__ = dict.__getitem__`` and similar: reads of native code have no events."""
         if is_a(getter, DESCRIPTOR):
             self.access.callbacks.called(site, getter, [(obj, name)], ())
-        elif not is_a(getter, (*_SEEN, staticmethod, classmethod)):
-            text = f"{HERE} looks up `{name}` through {a_type(getter)}, which no guard can watch."
+        elif not is_a(getter, (*_OBSERVED, staticmethod, classmethod)):
+            text = f"{HERE} looks up `{name}` through {a_type(getter)}: guards can't check that."
             self.journal.refuse("MP111", text, site=site)
 
     def custom_dict_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
-        """An attribute, or that there is none, of an object whose ``__dict__`` is a dict of another class: of itself."""
+        """Guard an attribute, or its absence, of an object whose ``__dict__`` is a subclass of dict: the object itself."""
         if custom_dict(obj) is not obj:
             self._refuse_custom_dict(obj, site)
         elif dict.__contains__(node.obj, name):
@@ -247,21 +248,21 @@ class Reads(AccessTracker):
             self.refgraph.read(self.facts.contents.item_source(node, name), guard.ABSENT, None, site)
 
     def _refuse_custom_dict(self, obj: Any, site: Any) -> None:
-        """Two objects hold one state, and the dict may make entries when a guard looks."""
-        text = f"{HERE} uses attributes of {a_type(obj)}, whose `__dict__` is no plain dict: no guard can watch them."
-        self.journal.refuse("MP111", text, hint="Update the `__dict__` that the object has, with a plain dict.", site=site)
+        """Refuse it: two objects share one state, and the dict may create entries when a guard reads it."""
+        text = f"{HERE} uses attributes of {a_type(obj)}, whose `__dict__` is not a plain dict: guards can't check them."
+        self.journal.refuse("MP111", text, hint="Update the existing `__dict__` instead of replacing it.", site=site)
 
     def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
-        """The instance itself has no attribute ``name`` (unless the region removed it)."""
+        """Guard that the instance itself has no attribute ``name`` (unless the region removed it)."""
         if custom_dict(obj) is not None:
             self.custom_dict_attr(node, obj, name, site)
         elif node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
             return
         elif instance_dict(obj) is not None and name != "__class__":
-            self.facts.roots.lacks(node.source, name, site)
+            self.facts.roots.guard_absent(node.source, name, site)
 
     def absent_members(self, node: Node, module: Any, tables: tuple[str, ...], name: str, site: Any) -> None:
-        """A module's tables have no ``name`` (unless the region took it out)."""
+        """Guard that these tables of a module have no ``name`` (unless the region removed it)."""
         for table in tables:
             held = self.refgraph.node((instance_dict(module) or {}).get(table))
             if held is None or held.snapshot is None or held.snapshot.entry(name) is ABSENT:
@@ -279,7 +280,7 @@ class Reads(AccessTracker):
             elif d is not None and self.refgraph.node(d) is None:
                 snapshot = self.refgraph.snapshot(node)
                 dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))
-                # one state under two handles: the dict's entry content is the object's entry attributes
+                # two nodes for the same state: the dict's content at entry is the object's attributes at entry
                 self.refgraph.snapshot(dict_node).content = list((snapshot.attrs or {}).items())
         elif name not in _FIXED_FIELDS:
             try:
@@ -287,17 +288,17 @@ class Reads(AccessTracker):
             except AttributeError:
                 return
             if kinds.kind_of(value) == kinds.OPAQUE:
-                text = f"{HERE} reads `.{name}` of {a_type(obj)}, which no guard can watch."
+                text = f"{HERE} reads `.{name}` of {a_type(obj)}: guards can't check it."
                 self.journal.refuse("MP111", text, site=site)
             else:
                 self.facts.values.read(self.sources.make("field", node.source, name), value, site)
 
     def read_tensor_attr(self, obj: torch.Tensor, name: str, site: Any) -> None:
-        """Python-level attributes hung on a tensor; everything else passes through the operator recorder."""
+        """Read a Python attribute of a tensor; the operator recorder handles everything else."""
         with no_torch_function():
             d, hidden = obj.__dict__, name == "data" and obj.requires_grad
         if hidden and not (place := self.journal.places.now(site, self.journal.site)).deeper:
-            text = "has no history in autograd, which would not notice a write to it and give wrong gradients."
+            text = "has no autograd history: autograd can't detect a write to it, and gradients may be wrong."
             hint = "`.detach()` has the same values and memory, and such a write raises."
             self.journal.note("MP308", f"{self.journal.quoted_expression(site) or 'This'} {text}", hint=hint, place=place)
         node = self.refgraph.node(obj)
@@ -310,5 +311,5 @@ class Reads(AccessTracker):
             elif obj not in self.ledger.ops.values:
                 text = f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source."
                 self.journal.refuse("MP111", text, site=site)
-        elif node is not None:  # an attribute of its own would come before a method of the class
-            self.facts.roots.lacks(node.source, name, site)
+        elif node is not None:  # an instance attribute would shadow a method of the class
+            self.facts.roots.guard_absent(node.source, name, site)

@@ -1,4 +1,4 @@
-"""Texts: what native code puts into text: names of classes and functions, fields of exceptions, addresses.
+"""Texts: what native code reads to format values as text: names of classes and functions, fields of exceptions, addresses.
 
 Key type: Texts.
 """
@@ -20,11 +20,11 @@ from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
-_MOST_IN_TEXT = 10_000  # containers in what becomes text
+_MOST_IN_TEXT = 10_000  # maximum number of containers in formatted values
 
 
 def numpy_print_options() -> str:
-    """How NumPy makes text of numbers."""
+    """NumPy's settings for formatting numbers."""
     return repr(sys.modules["numpy"].get_printoptions())
 
 
@@ -32,7 +32,7 @@ class Texts(AccessTracker):
     """Guards what `str`, `repr` and formatting read."""
 
     def formatted(self, value: Any, site: Any) -> None:
-        """Native code makes text of ``value`` and of what is in it: the default repr of an object shows its address."""
+        """Native code formats ``value`` and its contents as text: the default repr of an object contains its address."""
         todo: list[Any] = [value]
         seen: set[int] = set()
         while todo and len(seen) < _MOST_IN_TEXT:
@@ -48,7 +48,7 @@ class Texts(AccessTracker):
             self.fields_in_text(obj, site)
             if (type(obj).__module__ or "").partition(".")[0] == "numpy":
                 self.facts.settings.read(site, numpy_print_options, (), numpy_print_options())
-            if kinds.is_heap_type(type(obj)):  # the default texts have its name
+            if kinds.is_heap_type(type(obj)):  # the default text contains the class's name
                 self.definition(type(obj), site)
             if kind not in kinds.CONTAINERS:
                 self._address_of(obj, site)
@@ -69,7 +69,7 @@ class Texts(AccessTracker):
             self.journal.refuse("MP103", text, hint=hint, site=site)
 
     def definition(self, obj: Any, site: Any) -> None:
-        """Native code makes text of a class or function: it has its name in it."""
+        """Native code formats a class or function as text, which contains its name."""
         if is_a(obj, type) and kinds.is_heap_type(obj):
             for name in _CLASS_NAMES:
                 self.facts.classes.read_field(obj, name, site)
@@ -78,7 +78,7 @@ class Texts(AccessTracker):
             self.facts.functions.read_attr(obj, "__qualname__", site)
 
     def fields_in_text(self, obj: Any, site: Any) -> None:
-        """What native code puts into the text of ``obj`` besides its contents: fields, what a dict makes, names."""
+        """Guard what the text of ``obj`` contains besides its contents: fields, a dict's default factory, names."""
         if is_a(obj, BaseException):
             native = [k for k in type(obj).__mro__ if not kinds.is_heap_type(k) and k not in BaseException.__mro__]
             for name in {n for k in native for n, raw in vars(k).items() if is_a(raw, types.MemberDescriptorType)}:
@@ -92,14 +92,14 @@ class Texts(AccessTracker):
             self.journal.refuse("MP103", f"{HERE} formats {a_type(obj)} as text that contains an address.", site=site)
 
     def names_in_error(self, error: BaseException) -> None:
-        """What native code raises has names of classes and functions in its text, which the program may change."""
+        """Guard names of classes and functions in the text of an exception from native code."""
         text = " ".join(a for a in BaseException.args.__get__(error) if type(a) is str)  # type: ignore[attr-defined]
         if not text:
             return
         seen = [node.obj for node in self.refgraph.nodes.values()]
         for obj in seen:
             if is_a(obj, torch.Tensor) and type(obj).__name__ in text:
-                self.ledger.ops.inputs.guard(obj)  # its type is a part of its guard
+                self.ledger.ops.inputs.guard(obj)  # the guard includes its type
             elif type(obj) is types.ModuleType and repr(vars(obj).get("__name__")) in text:
                 self.access.globals.read_module(obj, "__name__", None)
             elif type(obj) is types.FunctionType and obj.__qualname__ in text:

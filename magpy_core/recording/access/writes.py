@@ -28,15 +28,15 @@ class Writes(AccessTracker):
     """Handlers of writes and deletions."""
 
     events: int = field(default=0, init=False)
-    existing: set[int] | None = field(default=None, init=False)  # ids of what the region had made when a checkpoint began
+    existing: set[int] | None = field(default=None, init=False)  # ids of objects that existed when a checkpoint began
 
-    def counted(self, obj: Any) -> None:
-        """Writes to what the region has made are no effects, but a checkpoint's second run would make them again."""
+    def count_write(self, obj: Any) -> None:
+        """Count a write to an object of the region: it is not an effect, but a checkpoint's second run would repeat it."""
         if self.existing is not None and id(obj) in self.existing:
             self.events += 1
 
     def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """A write whose effect does not depend on what was there: note what it sets. False for every other mutator."""
+        """Note the values of a write whose effect does not depend on the old content. False for any other mutator."""
         bounded = node.kind == kinds.DEQUE and node.obj.maxlen is not None
         if node.kind in (kinds.LIST, kinds.DEQUE) and name in ("append", "extend", "__iadd__"):
             added = args[:1] if name == "append" else args[0] if is_a(args[0], (list, tuple)) else None
@@ -64,7 +64,7 @@ class Writes(AccessTracker):
         return True
 
     def mark_written(self, node: Node, site: Any) -> Snapshot:
-        """``node`` is about to change: gives its state before the first write. Where is remembered, for the finding."""
+        """``node`` is about to change: returns its state before the first write, and notes the site for findings."""
         self.events += 1
         if len(node.written_at) < 8 and site not in node.written_at:
             node.written_at.append(site)
@@ -72,14 +72,14 @@ class Writes(AccessTracker):
         return self.refgraph.snapshot(node)
 
     def slot_written(self, node: Node, op: str, key: Any, value: Any, site: Any) -> Snapshot:
-        """An event shows which slot of ``node`` is about to be set or deleted, and to what."""
+        """An event shows that a slot of ``node`` is about to be set to ``value``, or deleted."""
         node.forced.append((op, key))
         node.note_write(key, value)
         return self.mark_written(node, site)
 
     def before_write(self, obj: Any, site: Any) -> Node | None:
-        """``obj`` is about to change: snapshot it when it is from outside."""
-        self.counted(obj)
+        """``obj`` is about to change: take a snapshot if it is from outside."""
+        self.count_write(obj)
         node = self.facts.roots.node_for(obj)
         if node is not None:
             self.mark_written(node, site)
@@ -98,7 +98,7 @@ class Writes(AccessTracker):
     ) -> None:
         before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
         if before is not None and kinds.has_finalizer(type(before)):
-            text = f"This was a {type(before).__name__}; replay can't repeat when its `__del__` runs."
+            text = f"{HERE} replaces a `{type(before).__name__}`; replay can't repeat when its `__del__` runs."
             del before
             self.journal.abort(text, site)
         if is_a(obj, threading.local):
@@ -111,7 +111,7 @@ class Writes(AccessTracker):
         elif is_a(obj, (type, types.FunctionType)):
             self._definition_attr(obj, name, site, value)
         elif is_a(obj, types.ModuleType):
-            if obj is F and mode_depth()[0]:  # a default device: torch looks its functions up by name
+            if obj is F and mode_depth()[0]:  # a default device is set: torch looks up its functions by name
                 text = f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set."
                 self.journal.refuse("MP106", text, hint="Replace it outside the region.", site=site)
             if self._sets_by_python(obj, lookup.class_lookup(type(obj), name)[0]):  # torch.backends.cudnn.enabled
@@ -132,7 +132,7 @@ class Writes(AccessTracker):
             node = self.facts.functions.attributes(obj)
             if node is not None:
                 self.slot_written(node, "set_item", name, value, site)
-        elif name != "__slotnames__":  # copyreg's cache of what follows from the class
+        elif name != "__slotnames__":  # a cache of copyreg that the class determines
             kind = "class" if is_a(obj, type) else "function"
             text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
             hint = "Keep the value on an instance or in a global variable."
@@ -149,23 +149,23 @@ class Writes(AccessTracker):
         if node is None:
             return
         if (custom := custom_dict(obj)) is not None and custom is not obj:
-            text = f"{HERE} is set on {a_type(obj)}, whose `__dict__` is no plain dict."
+            text = f"{HERE} is set on {a_type(obj)}, whose `__dict__` is not a plain dict: replay can't repeat that."
             self.journal.refuse("MP110", text, site=site)
         if name == "__dict__":
             self.journal.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
         deleter = lookup.class_lookup(tp, "__delattr__")[0]
         plain = not lookup.is_data_descriptor(raw) or is_a(raw, types.MemberDescriptorType)
-        unset = deleted and plain and not is_a(deleter, types.FunctionType)  # else code of the program's does it, seen
+        unset = deleted and plain and not is_a(deleter, types.FunctionType)  # otherwise observed Python code does it
         if unset:
             self.presence(node, name, site)
         if not (unset or native) and self._sets_by_python(obj, raw):
-            return  # what that writes is seen, or is in the snapshot's difference; it may raise before it writes
+            return  # its writes are observed or in the snapshot's difference; it may raise before it writes
         self.slot_written(node, "del_attr" if unset else "set_attr", name, value, site)
         if is_a(obj, nn.Module):
             self._module_tables(node, name, site, value, deleted and deleter is nn.Module.__delattr__)
 
     def _module_tables(self, node: Node, name: str, site: Any, value: Any, deleted: bool) -> None:
-        """``nn.Module.__setattr__`` and ``__delattr__`` may change any of a module's tables: no event shows which."""
+        """``nn.Module.__setattr__`` and ``__delattr__`` may change any of a module's tables without an event."""
         if deleted:
             self.facts.classes.member(type(node.obj), "__delattr__", site)
             self.presence(node, name, site)
@@ -179,7 +179,7 @@ class Writes(AccessTracker):
                     self.facts.contents.presence(self.sources.item(table_node.source, name), before.entry(name), site)
 
     def attr_past_setattr(self, obj: Any, name: str, site: Any, value: Any = ABSENT) -> None:
-        """``object.__setattr__(obj, name, value)``: a property or a descriptor of the program may answer that, or refuse."""
+        """``object.__setattr__(obj, name, value)``: a property or descriptor of the program may handle it, or raise."""
         raw, owner = lookup.class_lookup(type(obj), name)
         if owner is not None and kinds.is_heap_type(owner):
             self.facts.classes.member(type(obj), name, site)
@@ -197,7 +197,7 @@ class Writes(AccessTracker):
         return is_a(raw, property) or is_a(lookup.class_lookup(type(raw), "__set__")[0], types.FunctionType)
 
     def presence(self, node: Node, name: str, site: Any) -> None:
-        """An attribute is deleted, which raises where there is none."""
+        """Guard the presence of an attribute that is deleted: a deletion raises if there is none."""
         assert node.snapshot is not None
         entry, attrs = node.snapshot.attr(name), node.snapshot.attrs
         if name in (node.snapshot.slots or {}):
@@ -212,7 +212,7 @@ class Writes(AccessTracker):
             return
         self.basics.numbers.escape_all(site, key)
         if kinds.holds_memory(type(obj)):
-            self.basics.numbers.escape_all(site, value)  # native memory takes the exact number
+            self.basics.numbers.escape_all(site, value)  # native memory stores the exact number
             self.facts.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
             text = f"{HERE} writes an item of {a_type(obj)} that existed before the region; replay can't repeat that."
@@ -222,11 +222,11 @@ class Writes(AccessTracker):
         node = self.before_write(obj, site)
         if node is None:
             if is_a(obj, dict):
-                self.facts.contents.identified(site, False, key)
+                self.facts.contents.compared_or_hashed(site, False, key)
             return
         if node.kind == kinds.DICT or (node.kind == kinds.LIST and type(key) is int):
             if not self.facts.contents.can_probe_unobserved(node, site, key):
-                return  # nor may it be compared with what is read or written later
+                return  # nor may the key be compared with later ones
             if node.kind == kinds.LIST:
                 size = len(self.refgraph.snapshot(node).content)
                 self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, size, site)
@@ -245,7 +245,7 @@ class Writes(AccessTracker):
             self.facts.contents.read_all(node, site)
 
     def cell_write(self, site: Any, cell: Any, value: Any = ABSENT) -> None:
-        self.counted(cell)
+        self.count_write(cell)
         node = self.refgraph.node(cell)
         if node is None:
             self.basics.age.assume_internal(cell)
@@ -259,7 +259,7 @@ class Writes(AccessTracker):
         """``tensor.grad = value``: an effect on a tensor from outside."""
         node = self.refgraph.node(tensor)
         if node is None and tensor in self.ledger.ops.values:
-            self.journal.refuse("MP106", f"{HERE} assigns the gradient of a tensor made inside the region.")
+            self.journal.refuse("MP106", f"{HERE} assigns the gradient of a tensor created inside the region.")
             return
         self.ledger.field_writes.append((tensor, name, value, self.journal.site))
         if node is not None:

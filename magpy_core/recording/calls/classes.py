@@ -1,4 +1,4 @@
-"""ClassCalls: a class is called: what its construction reads. Key type: ClassCalls."""
+"""ClassCalls: calls of classes, and what the construction reads. Key type: ClassCalls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import is_seed
 from magpy_core.refgraph.kinds import is_a
 
-_TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
+_TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and similar
 
 
 class ClassCalls(Tracker):
@@ -34,11 +34,11 @@ class ClassCalls(Tracker):
 
     def call(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.lifetimes.constructed(cls, args, site)
-        if issubclass(cls, threading.Thread):  # it keeps weak references to itself, and counts all threads
+        if issubclass(cls, threading.Thread):  # it keeps weak references to itself, and numbers all threads
             hint = "Start threads outside the region."
-            self.journal.abort(f"{HERE} makes a thread, whose work replay can't repeat.", site, "MP103", hint)
+            self.journal.abort(f"{HERE} creates a thread, whose work replay can't repeat.", site, "MP103", hint)
         known = entry(cls)
-        self.access.callbacks.selects |= known.judges
+        self.access.callbacks.selects |= known.selects
         if known.calls is not None:
             self.access.callbacks.guard(site, cls, args, kwargs)
         if known.computes and self.basics.numbers.carries(args, kwargs):
@@ -58,7 +58,7 @@ class ClassCalls(Tracker):
             return
         if kinds.is_heap_type(cls):
             base = policy.native_base(cls)
-            seeded = cls is random.Random and is_seed(args)  # every call makes it anew
+            seeded = cls is random.Random and is_seed(args)  # every call creates the same stream
             if base is not None and policy.verdict(base) != Verdict.PURE and not seeded:
                 self.outside.host_call(site, base, policy.verdict(base))
                 return
@@ -74,7 +74,7 @@ class ClassCalls(Tracker):
                 self.access.arguments.read(site, args, kwargs)
                 self.basics.numbers.escape_all(site, args, kwargs)
             return
-        if known.ignores:
+        if known.ignores_arguments:
             return
         if policy.verdict(cls) == Verdict.PURE:
             if not known.keeps_elements:
@@ -92,7 +92,7 @@ class ClassCalls(Tracker):
             self.access.arguments.read(site, args, kwargs)
             if cls.__name__ == "Generator":
                 self.journal.refuse(
-                    "MP106", f"{HERE} makes a torch.Generator, whose state can't be part of a graph.", site=site
+                    "MP106", f"{HERE} creates a torch.Generator, whose state can't be part of a graph.", site=site
                 )
         else:
             self.outside.host_call(site, cls, policy.verdict(cls))

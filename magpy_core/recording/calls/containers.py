@@ -6,7 +6,7 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.knowledge.methods import Fate, container_method
+from magpy_core.knowledge.methods import NumberUse, container_method
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
@@ -19,15 +19,22 @@ _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
 class ContainerCalls(Tracker):
     """Calls of container methods."""
 
-    def escape_from_method(self, site: Any, obj: Any, numbers: Fate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Numbers that vary stay symbolic where the method only passes them on."""
-        used = {Fate.ESCAPE: (obj, args, kwargs), Fate.KEEP: (args, kwargs), Fate.STORE: (), Fate.STORE_BY_KEY: args[:1]}
+    def escape_from_method(
+        self, site: Any, obj: Any, numbers: NumberUse, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Dynamic numbers escape, except those that the method only moves."""
+        used = {
+            NumberUse.ESCAPE: (obj, args, kwargs),
+            NumberUse.KEEP: (args, kwargs),
+            NumberUse.STORE: (),
+            NumberUse.STORE_BY_KEY: args[:1],
+        }
         self.basics.numbers.escape_all(site, *used[numbers])
 
     def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         known = container_method(name)
         if known.writes:
-            self.access.writes.counted(obj)
+            self.access.writes.count_write(obj)
         node = self.facts.roots.node_for(obj)
         kind = kinds.kind_of(obj)
         if self.ledger.scalars:
@@ -39,10 +46,10 @@ class ContainerCalls(Tracker):
             depth = 0 if all(is_a(a, dict) for a in args) else known.levels
             self.access.arguments.read(site, args, kwargs, shallow=depth, carry=known.moves_elements and kind in _ORDERED)
         if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and known.by_key))):
-            self.facts.contents.identified(site, node is not None, *(args if kind == kinds.SET else args[:1]))
+            self.facts.contents.compared_or_hashed(site, node is not None, *(args if kind == kinds.SET else args[:1]))
         if node is None:
             if known.compares:
-                self.facts.contents.identified(site, False, obj, *args)
+                self.facts.contents.compared_or_hashed(site, False, obj, *args)
             return
         if node.kind == kinds.DICT and known.looks_up and args:
             self.access.items.dict_key(node, args[0], site)
@@ -53,7 +60,7 @@ class ContainerCalls(Tracker):
                 self.ledger.learned.exact.add(varying.source.path)
                 self.refgraph.read(varying.source, guard.EQUAL, varying.at_entry, site)
             return
-        if known.compares:  # with each element, whatever is in it
+        if known.compares:  # comparisons with elements may read anything in them
             self.access.arguments.read(site, (obj, *args), {})
         if node.kind == kinds.DICT and name in ("setdefault", "pop") and args:
             self.access.items.dict_key(node, args[0], site)

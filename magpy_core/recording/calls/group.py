@@ -12,7 +12,7 @@ from magpy_core.recording.calls.rules import Rules
 
 
 class Calls(CallGroup):
-    """What a call reads and does, by what its callee is. ``dispatch`` decides which of the others has it."""
+    """Handlers of calls by the kind of callee. ``dispatch`` selects the handler."""
 
     python: PythonCalls
     native: NativeCalls

@@ -1,4 +1,4 @@
-"""MethodCalls: methods of builtin objects, which no event shows at work. Key type: MethodCalls."""
+"""MethodCalls: methods of builtin objects, which run without events. Key type: MethodCalls."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ class MethodCalls(Tracker):
             self._opaque(site, obj, name, args, kwargs, fn)
         elif not self.facts.arrays.memory_read(site, obj):
             owner = lookup.class_lookup(type(obj), name)[1]
-            if self.outside.own_stream(obj, name, args):
+            if self.outside.seeded_inside(obj, name, args):
                 self.basics.numbers.escape_all(site, args, kwargs)
                 self.access.arguments.read(site, args, kwargs)
                 return
-            if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
+            if owner is not None and policy.is_host_module(owner.__module__):  # random.random, a method of a hidden object
                 self.outside.host_call(site, fn, Verdict.HOST)
                 return
             if owner is not None and policy.native_base(owner) is owner:
                 what = policy.verdict(owner)
-                if what != Verdict.PURE or self.refgraph.node(obj) is not None:  # one made inside begins in a known state
+                if what != Verdict.PURE or self.refgraph.node(obj) is not None:  # an object created inside has a known state
                     self.outside.host_call(site, fn, what)
                     return
             self.facts.roots.node_for(obj)
@@ -84,7 +84,7 @@ class MethodCalls(Tracker):
     def _opaque(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         module = type(obj).__module__
         if module == "_thread" or type(obj).__name__ in ("RLock", "lock"):
-            return  # a lock changes no result
+            return  # locks affect no result
         if is_a(obj, contextvars.ContextVar):
             self.outside.context_variable(obj, name, args, site)
             return

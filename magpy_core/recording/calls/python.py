@@ -1,4 +1,4 @@
-"""PythonCalls: calls of Python functions, and what unmonitored library functions may read. Key type: PythonCalls."""
+"""PythonCalls: calls of Python functions, and reads of unmonitored library functions. Key type: PythonCalls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PythonCalls(Tracker):
         if self.access.globals._of_code.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
             text = f"The function `{fn.__qualname__}` runs with two different sets of globals."
             self.journal.refuse("MP111", text, site=site)
-        if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
+        if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never intercepted
             self.nodes.random_state.call(site, fn)
             return
         if fn is torch.nn.Module.__getattr__ and len(args) == 2 and not kwargs:
@@ -47,10 +47,10 @@ class PythonCalls(Tracker):
             return
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.rules.copies(site, args[0]):
             return
-        if fn in TENSOR_COPIES or self._is_given_memo(site, fn, args, kwargs):
+        if fn in TENSOR_COPIES or self._uses_memo(site, fn, args, kwargs):
             if not self.ledger.ops.op_depth:
-                text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`, which no graph can repeat."
-                hint = "Of a tensor, copy the values: `x.detach().clone()`."
+                text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`, which a graph can't repeat."
+                hint = "Copy the values of a tensor: `x.detach().clone()`."
                 self.journal.refuse_call("MP106", text, hint=hint, site=site)
                 self.basics.pauses.during_call()
             return
@@ -59,8 +59,8 @@ class PythonCalls(Tracker):
         elif self.is_library(fn.__code__):
             self._library(site, fn, args, kwargs)
 
-    def _is_given_memo(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether code of the program's gets the memo of ``copy.deepcopy``, whose keys are addresses, or passes one in."""
+    def _uses_memo(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the program's code gets the memo of ``copy.deepcopy``, whose keys are ids, or passes one in."""
         if fn is copy.deepcopy:
             return len(args) + len(kwargs) > 1 and not is_copying(site)
         by_copy = site is not None and site.code is copy.deepcopy.__code__ and fn.__module__ not in ("copy", "copyreg")
@@ -70,7 +70,7 @@ class PythonCalls(Tracker):
         return is_library_file(code.co_filename) and not is_compiler_wrapper(code)
 
     def _library(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A function whose frame is not monitored: what it may read of values from outside is guarded here."""
+        """Guard what an unmonitored library function may read from values from outside."""
         self.access.arguments.read(site, args, kwargs)
         if not is_one_operation(fn):
             self.basics.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
@@ -86,13 +86,13 @@ class PythonCalls(Tracker):
                 self.access.arguments.read(site, (getattr(holder, "__annotations__", None),), {})
 
     def _inspected(self, obj: Any, site: Any) -> None:
-        """What `inspect` reads: state, texts, annotations, what a function wraps."""
+        """Guard what `inspect` reads: state, texts, annotations, wrapped functions."""
         self.access.natives.state_read(obj, site)
         self.access.texts.formatted(obj, site)
         for holder in obj.__mro__ if is_a(obj, type) else (obj,):
             self.access.reads.attr(holder, "__doc__", site)
         seen: set[int] = set()
-        while is_a(obj, types.FunctionType) and id(obj) not in seen:  # one that wraps itself makes `inspect` raise
+        while is_a(obj, types.FunctionType) and id(obj) not in seen:  # `inspect` raises if a function wraps itself
             seen.add(id(obj))
             for name in ("__annotations__", "__defaults__", "__kwdefaults__", "__signature__", "__wrapped__"):
                 self.access.reads.attr(obj, name, site)

@@ -1,4 +1,4 @@
-"""Rules: builtin functions with a meaning of their own (``len``, ``getattr``, ``isinstance``, ``print``, ...).
+"""Rules: builtin functions that need special handling (``len``, ``getattr``, ``isinstance``, ``print``, ...).
 
 Key type: Rules.
 """
@@ -24,7 +24,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.monitor.record import as_set
+from magpy_core.monitor.record import user_setting
 from magpy_core.opgraph.scalars import BINARY
 from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.callees import is_copying
@@ -38,9 +38,9 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
-_MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
+_MOST_COPIED = 12  # maximum number of containers in one copied tree: a guard checks that all are distinct
 _PROTOCOL = type(Protocol)
-# Classes whose instances are also tensors that carry this mark.
+# Classes whose instances include tensors with this attribute.
 _MARKING: dict[type, str] = {type(torch.nn.Parameter): "_is_param", type(torch.nn.Buffer): "_is_buffer"}
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
 
@@ -55,7 +55,7 @@ def _classes(tree: Any) -> list[type]:
 
 
 def _plain_data(tree: Any, containers: list[Any]) -> bool:
-    """Whether a tree is built-in containers of scalars, none of them there twice; ``containers`` gets them."""
+    """Whether a tree consists of distinct built-in containers and scalars; appends the containers to ``containers``."""
     if type(tree) not in _COPIED:
         return kinds.kind_of(tree) == kinds.SCALAR
     if any(tree is known for known in containers) or len(tree) > 1000:
@@ -67,11 +67,11 @@ def _plain_data(tree: Any, containers: list[Any]) -> bool:
 
 Rule = Callable[["Rules", Any, Any, tuple[Any, ...], dict[str, Any]], None]
 RULES: dict[Any, Rule] = {}
-"""The rule of each builtin function with a meaning of its own."""
+"""Builtin function -> its rule."""
 
 
 def rule(*callables: Any) -> Callable[[Rule], Rule]:
-    """Register a method of Rules for these callables: ``(site, fn, args, kwargs)``, before the call runs."""
+    """Register a method of Rules for these callables. It gets ``(site, fn, args, kwargs)`` before the call runs."""
 
     def register(method: Rule) -> Rule:
         RULES.update(dict.fromkeys(callables, method))
@@ -81,7 +81,7 @@ def rule(*callables: Any) -> Callable[[Rule], Rule]:
 
 
 class Rules(Tracker):
-    """One method for each builtin, or for a few alike; `rule` registers it."""
+    """One method for each builtin, or for several similar ones; `rule` registers it."""
 
     container_calls: ContainerCalls
     outside: Outside
@@ -139,12 +139,12 @@ class Rules(Tracker):
                     self.access.reads.attr(args[0], _MARKING[type(cls)], site)
 
     def abstract_class(self, cls: type, site: Any) -> None:
-        """What counts as an instance of an abstract class can be added to; of a protocol, who has the attributes."""
+        """Guard registrations for an abstract class; refuse a protocol, whose instances depend on their attributes."""
         if is_a(cls, abc.ABCMeta):
             root = self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source
             self.refgraph.read(self.sources.make("setting", root, ()), guard.EQUAL, abc.get_cache_token(), site)
         if is_a(cls, _PROTOCOL) and cls.__dict__.get("_is_protocol"):
-            text = f"{HERE} tests for the protocol `{cls.__name__}`, whose members no guard can watch."
+            text = f"{HERE} tests for the protocol `{cls.__name__}`, whose members guards can't check."
             self.journal.refuse("MP111", text, site=site, hint="Test for a class, or use `hasattr`.")
 
     @rule(getattr, hasattr)
@@ -160,7 +160,7 @@ class Rules(Tracker):
     @rule(SET_SAVED_TENSORS_HOOKS)
     def rule_saved_tensors_hooks(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not args or policy.module_of(args[0]) != "torch.utils.checkpoint":  # checkpoints are recorded as such
-            text = f"{HERE} sets hooks of saved tensors, which no graph can hold."
+            text = f"{HERE} sets hooks for saved tensors, which a graph can't contain."
             self.journal.refuse("MP106", text, hint="Set them around the region.", site=site)
 
     @rule(id, hash)
@@ -170,7 +170,7 @@ class Rules(Tracker):
         obj = args[0]
         if fn is id and is_copying(site):
             if (node := self.refgraph.node(obj)) is not None:
-                node.addressed = True
+                node.must_be_distinct = True
             return
         kind = kinds.kind_of(obj)
         if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):
@@ -211,7 +211,7 @@ class Rules(Tracker):
                 for v in natives.elements(a):
                     if kinds.kind_of(v) == kinds.OBJECT:
                         self.facts.classes.special_methods(v, site)
-        if fn is not iter:  # it reads the elements in depth; of a dict, the keys
+        if fn is not iter:  # it reads the elements and everything in them; for a dict, only the keys
             self.access.callbacks.elements_of(site, (a for a in args if not is_a(a, dict)))
         self.access.arguments.read(site, (), kwargs)
 
@@ -222,7 +222,7 @@ class Rules(Tracker):
 
     @rule(builtins.__build_class__)
     def rule_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        """The body of a class statement runs without events."""
+        """The body of a class statement runs without events: refuse."""
         text = f"The class `{args[1]}` is defined inside the region: the monitor can't follow its body."
         self.journal.refuse("MP111", text, hint="Define the class outside the region.", site=site)
 
@@ -234,7 +234,7 @@ class Rules(Tracker):
         if fn is vars and kinds.kind_of(node.obj) != kinds.IDENTITY:
             self.access.reads.getset(node, node.obj, "__dict__", site)
         else:
-            self.journal.refuse("MP111", f"{HERE} reads all names of an object, which no guard can watch.", site=site)
+            self.journal.refuse("MP111", f"{HERE} reads all names of an object, which guards can't check.", site=site)
 
     @rule(_warnings.warn)
     def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -244,7 +244,7 @@ class Rules(Tracker):
     def rule_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if any(is_a(a, torch.Tensor) for a in args):
             hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
-            text = f"{HERE} formats a tensor's values as text, which no graph can do."
+            text = f"{HERE} formats a tensor's values as text, which a graph can't do."
             self.journal.refuse("MP102", text, hint=hint, site=site)
             return
         if any(not printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
@@ -258,7 +258,7 @@ class Rules(Tracker):
         self.basics.pauses.during_call()
 
     def copies(self, site: Any, tree: Any) -> bool:
-        """``copy.deepcopy`` of plain data, taken as a whole: its frames compare addresses. False for anything else."""
+        """Handle ``copy.deepcopy`` of plain data as one operation, because its frames compare ids. False for other data."""
         containers: list[Any] = []
         if not _plain_data(tree, containers) or len(containers) > _MOST_COPIED:
             return False
@@ -266,17 +266,17 @@ class Rules(Tracker):
         self.access.arguments.read(site, (tree,), {})
         nodes = [node for c in containers if (node := self.refgraph.node(c)) is not None]
         for i, one in enumerate(nodes):
-            for other in nodes[:i]:  # the copy of one object that is there twice is one object too
+            for other in nodes[:i]:  # an object that occurs twice is copied once
                 self.refgraph.read(one.source, guard.NOT_SAME_AS, other.source, site)
         self.basics.pauses.during_call()
         return True
 
     @rule(sys.getrecursionlimit, sys.getswitchinterval, gc.isenabled, gc.enable, gc.disable)
     def rule_process(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        """Settings of the process that are other ones while a call is recorded: the program gets its own, and is refused."""
+        """Process settings that a recording changes: the program gets the original value, and the call is refused."""
         outside = self.outside
         if fn is gc.enable or fn is gc.disable:
-            outside.collecting = fn is gc.enable  # at the recording's end
+            outside.collecting = fn is gc.enable  # restored at the recording's end
         else:
-            self.basics.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else as_set(fn, result))
+            self.basics.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else user_setting(fn, result))
         outside.host_call(site, fn, Verdict.HOST)

@@ -1,5 +1,5 @@
-"""Arrays: memory of NumPy arrays and buffers, which no event shows. Only arrays the region makes of plain numbers are
-captured.
+"""Arrays: memory of NumPy arrays and buffers, whose changes have no events. Only arrays that the region creates from plain
+numbers are captured.
 
 Key type: Arrays.
 """
@@ -21,7 +21,7 @@ from magpy_core.refgraph.kinds import is_a
 
 
 def memory_owner(array: Any) -> Any:
-    """The object whose memory an array or a view of one is."""
+    """The object that owns the memory of an array or a view of one."""
     while True:
         under = array.obj if type(array) is memoryview else getattr(array, "base", None)
         if under is None:
@@ -30,19 +30,19 @@ def memory_owner(array: Any) -> Any:
 
 
 def numpy_errors() -> str:
-    """What NumPy does where a number is divided by zero, overflows, ..."""
+    """NumPy's settings for division by zero, overflow, ..."""
     return repr(sys.modules["numpy"].geterr())
 
 
 class Arrays(FactTracker):
     """Which memory may be used."""
 
-    _plain: dict[int, Any] = field(default_factory=dict, init=False)  # arrays that the region made of plain numbers, by id
-    _shared: dict[int, Any] = field(default_factory=dict, init=False)  # owners of memory that tensors and arrays have, by id
+    _plain: dict[int, Any] = field(default_factory=dict, init=False)  # arrays that the region made from plain numbers, by id
+    _shared: dict[int, Any] = field(default_factory=dict, init=False)  # owners of memory shared with tensors, by id
 
     def memory_read(self, site: Any, *values: Any) -> bool:
-        """Bytes are used that no event shows, if one of these holds some: refused, and True. That is memory from outside,
-        and memory that a tensor shares."""
+        """Refuse the use of values whose memory can change without events: memory from outside, and memory shared with a
+        tensor. Returns whether it refused."""
         for value in values:
             tp, outside = type(value), self.refgraph.node(value) is not None
             if kinds.is_numpy_value(tp):
@@ -52,7 +52,7 @@ class Arrays(FactTracker):
                     self.journal.refuse(
                         "MP104",
                         f"{HERE} reads {a_type(value)} from outside, whose state is in C and can't be guarded.",
-                        hint="Read what you need of it outside the region, and pass that in.",
+                        hint="Read the needed data outside the region, and pass it in.",
                         site=site,
                     )
                     return True
@@ -64,7 +64,7 @@ class Arrays(FactTracker):
                 where = "from outside" if outside else "that shares its memory with a tensor"
                 self.journal.refuse(
                     "MP104",
-                    f"{HERE} uses the data of {a_type(value)} {where}, which can change unnoticed.",
+                    f"{HERE} uses the data of {a_type(value)} {where}: guards can't check it.",
                     hint="Keep the data in a tensor or a list, or compute with it outside the region.",
                     site=site,
                 )
@@ -72,12 +72,12 @@ class Arrays(FactTracker):
         return False
 
     def refuse_outside(self, site: Any) -> None:
-        """An array from outside is used, unless that or a call that gave it has been refused already."""
+        """Refuse the use of an array from outside, unless it, or the call that returned it, has already been refused."""
         if not self.journal.graph_incomplete:
             self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
 
     def is_plain_array(self, value: Any) -> bool:
-        """Whether this is a NumPy array that the region made of plain numbers, or a view of one."""
+        """Whether this is a NumPy array that the region made from plain numbers, or a view of one."""
         if id(value) in self._plain:
             return True
         if not self._plain or not kinds.holds_memory(type(value)) or id(value) in self.refgraph.nodes:
@@ -88,7 +88,7 @@ class Arrays(FactTracker):
         return True
 
     def mark_shared(self, array: Any) -> None:
-        """A tensor and an array that the region made share memory: what has it as an array may not be used any more."""
+        """A tensor and an array of the region share memory: arrays with that memory must not be used any more."""
         owner = memory_owner(array)
         self._shared[id(owner)] = owner
         self._plain = {k: v for k, v in self._plain.items() if memory_owner(v) is not owner}
@@ -100,6 +100,6 @@ class Arrays(FactTracker):
                 self._plain[id(value)] = value
 
     def operator_result(self, operands: tuple[Any, ...], result: Any) -> None:
-        """An operator on arrays that the region made, and on plain numbers, gives another such array."""
+        """The result of an operator on plain arrays and numbers is a plain array too."""
         if all(self.is_plain_array(v) or kinds.kind_of(v) == kinds.SCALAR for v in operands):
             self.keep(result)

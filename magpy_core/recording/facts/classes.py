@@ -1,4 +1,4 @@
-"""Classes: what classes hold, inherit and override. Absent names are facts too. Key type: Classes."""
+"""Classes: attributes, bases and overrides of classes. Absent names are facts too. Key type: Classes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from magpy_core.refgraph.lookup import class_lookup
 
 _OF_TYPES = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
 _PLAIN_NAMES = frozenset({"__call__", "__doc__", "__module__", "__name__", "__class__", "__dict__", "__init_subclass__"})
-# Metaclasses whose classes are not changed by changing these.
+# Modules with metaclasses that a program does not change.
 _LIBRARY_METACLASSES = ("abc", "enum", "typing", "torch")
-# What C keeps of a class or function, or finds elsewhere than in its ``__dict__``.
+# Attributes of a class that are stored in C, not in its ``__dict__``.
 _CLASS_NAMES = frozenset({"__name__", "__qualname__"})
 _CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
 
 
 def _is_compared(cls: type) -> bool:
-    """Whether guards compare the names in a class: it is no library's."""
+    """Whether guards compare the names in a class: not for classes of libraries."""
     return kinds.is_heap_type(cls) and not module_of(cls).startswith(lookup.LIBRARIES)
 
 
@@ -57,14 +57,14 @@ class Classes(FactTracker):
             if kinds.kind_of(raw) == kinds.IDENTITY:
                 self.refgraph.read(source, guard.IS, raw, site)
             elif hasattr(type(raw), "__get__"):
-                self.facts.values.read(source, raw, site)  # a descriptor of the user's own: its methods read it
+                self.facts.values.read(source, raw, site)  # a user-defined descriptor: its methods read it
                 self.descriptor(raw, site)
-            elif name not in _OF_TYPES:  # an instance's own value comes first unless this is a data descriptor
+            elif name not in _OF_TYPES:  # an instance attribute takes precedence unless this is a data descriptor
                 self.refgraph.read(source, guard.TYPE, type(raw), site)
             self.facts.functions.guard(raw)
 
     def class_value(self, owner: type | None, name: str, raw: Any, site: Any) -> None:
-        """An attribute was read of a class: methods by identity, data by value. Those of built-in classes do not change."""
+        """Guard a class attribute that was read: methods by identity, data by value. Built-in classes do not change."""
         if owner is None or not kinds.is_heap_type(owner):
             return
         self.facts.values.read(self.facts.roots.attribute(owner, name), raw, site)
@@ -72,24 +72,24 @@ class Classes(FactTracker):
         self.descriptor(raw, site)
 
     def descriptor(self, raw: Any, site: Any) -> None:
-        """A descriptor of a class of the user's does what that class's methods say."""
+        """Guard the methods of a user-defined descriptor's class."""
         tp = type(raw)
         if kinds.is_heap_type(tp) and kinds.kind_of(raw) == kinds.OBJECT:
-            self.shape(tp, site)  # it may become one
+            self.shape(tp, site)  # its class may get descriptor methods
             for name in ("__get__", "__set__", "__delete__"):
                 if not lookup.missing(lookup.class_lookup(tp, name)[0]):
                     self.member(tp, name, site)
 
     def guard_shadowed_class_attr(self, tp: type, name: str, site: Any) -> None:
-        """The object has the attribute itself, and its class has one of the same name that is not a data descriptor."""
+        """Guard the class attribute that an instance attribute shadows: it must not become a data descriptor."""
         raw, owner = lookup.class_lookup(tp, name)
         if owner is not None and _is_compared(owner):
             self.refgraph.read(self.facts.roots.attribute(owner, name), guard.TYPE, type(raw), site)
             self.descriptor(raw, site)
 
-    def identity_seen(self, obj: Any, site: Any) -> None:
-        """What is guarded by its identity was read. Of a class, the methods of a metaclass of the program's decide what
-        anything with it does; a container's bound method leads to the container."""
+    def identity_read(self, obj: Any, site: Any) -> None:
+        """A value guarded by identity was read. For a class, guard the methods of a user-defined metaclass; for a bound
+        method of a container, read the container."""
         if not is_a(obj, type):
             owner = bound_object(obj)
             if kinds.kind_of(owner) not in (kinds.IDENTITY, kinds.SCALAR):
@@ -108,10 +108,10 @@ class Classes(FactTracker):
                         self.facts.functions.guard(raw)
 
     def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
-        """A class of a library, whose names aren't compared, inherits this one: it must not get one of its own."""
+        """Guard that library classes, whose names are not compared, don't override this inherited attribute."""
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
             if kinds.is_heap_type(k) and module_of(k).startswith(lookup.LIBRARIES):
-                self.facts.roots.lacks(self.facts.roots.const_root(k).source, name, site)
+                self.facts.roots.guard_absent(self.facts.roots.const_root(k).source, name, site)
 
     def read_attr(self, cls: type, name: str, site: Any) -> None:
         raw, owner = lookup.class_lookup(cls, name)
@@ -130,7 +130,7 @@ class Classes(FactTracker):
             self.class_value(owner, name, raw, site)
 
     def read_field(self, cls: type, name: str, site: Any) -> None:
-        """What ``type`` itself answers: names by value, the tuples of bases by identity, the namespace entry by entry."""
+        """Guard an attribute of ``type``: names by value, tuples of bases by identity, the namespace entry by entry."""
         source = self.facts.roots.const_root(cls).source
         if name in _CLASS_NAMES:
             self.refgraph.read(self.sources.make("field", source, name), guard.EQUAL, type.__getattribute__(cls, name), site)
@@ -142,32 +142,32 @@ class Classes(FactTracker):
                 if key not in ("__dict__", "__weakref__"):
                     self.class_value(cls, key, raw, site)
 
-    def type_seen(self, tp: type, site: Any) -> None:
-        """An object of this class is used. A special method that belongs to another object (``__len__ = entries.__len__``)
-        is called by the interpreter where no event shows it."""
+    def class_used(self, tp: type, site: Any) -> None:
+        """An object of this class is used. Refuse a special method that is bound to another object (``__len__ =
+        entries.__len__``): the interpreter calls it without an event."""
         if tp in self._types:
             return
         self._types.add(tp)
         for k in tp.__mro__:
             for name, raw in list(k.__dict__.items()) if _is_compared(k) else ():
                 if name[:2] == "__" and name not in _PLAIN_NAMES and _belongs_elsewhere(raw):
-                    text = f"`{name}` of the class `{k.__name__}` belongs to another object, which no guard watches."
+                    text = f"`{name}` of the class `{k.__name__}` is bound to another object: guards can't check that."
                     hint = "Define a method that calls the other object's method."
                     self.journal.refuse("MP111", text, hint=hint, site=site)
 
     def shape(self, tp: type, site: Any) -> None:
-        """``tp`` has the same bases, with the same names in them (a descriptor could shadow an instance)."""
+        """Guard that ``tp`` has the same bases, with the same names in them (a new descriptor could shadow an instance)."""
         if tp in self._shapes:
             return
         self._shapes.add(tp)
-        self.type_seen(tp, site)
+        self.class_used(tp, site)
         if _is_compared(tp):
             self.read_field(tp, "__mro__", site)
         for k in filter(_is_compared, tp.__mro__):
             self._names(k, site)
 
     def tensor_class(self, tp: type, site: Any) -> None:
-        """A name that a class below ``torch.Tensor`` gets would be found before torch's own: a method, ``shape``."""
+        """Guard the names in a subclass of ``torch.Tensor``: a new one would override torch's (a method, ``shape``)."""
         if tp in self._tensor_classes:
             return
         self._tensor_classes.add(tp)
@@ -181,10 +181,10 @@ class Classes(FactTracker):
         self.refgraph.read(table, guard.NAMES, frozenset(cls.__dict__), site)
 
     def special_methods(self, obj: Any, site: Any) -> None:
-        """Any special method of the object's class may run: they must stay the ones they are."""
+        """Guard all special methods of the object's class: any of them may run."""
         tp = type(obj)
         if tp is types.MethodType and (node := self.refgraph.node(obj)) is not None:
-            # equal methods are those of one object
+            # bound methods are equal if they have the same object
             self.refgraph.read(self.sources.make("field", node.source, "__self__"), guard.IS, obj.__self__, site)
         self.shape(tp, site)
         if tp in self._special:
@@ -198,7 +198,7 @@ class Classes(FactTracker):
                         self.facts.functions.guard(value)
 
     def operands(self, site: Any, *values: Any) -> None:
-        """Beside a tensor, or given to torch: an object's class may have, or get, a method that decides what happens."""
+        """Guard special methods of operands of a tensor and arguments of torch: such a method may handle the operation."""
         for value in values:
             if kinds.kind_of(value) == kinds.OBJECT and not module_of(type(value)).startswith("torch"):
                 self.special_methods(value, site)

@@ -1,4 +1,4 @@
-"""Contents: what a container from outside holds, read whole, by key or by length. Key type: Contents."""
+"""Contents: the content of containers from outside, read in full, by key or by length. Key type: Contents."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _HELD = kinds.CONTAINERS - {kinds.DICT}
 _ITEM = {kinds.LIST: "list_item", kinds.DICT: "dict_item"}  # kinds of sources; "item" for others
 _KEYS: Any = type({}.keys())
 _BY_IDENTITY = (kinds.TENSOR, kinds.OBJECT, kinds.OPAQUE, kinds.TUPLE)
-_PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
+_PY_CONTENT_LIMIT = 20_000  # maximum number of elements of one container that guards check
 
 
 @dataclass(frozen=True)
 class VaryingLength:
-    """A length that may differ at each call: its source, its value at entry, and how many elements the region appended."""
+    """A dynamic length: its source, its value at entry, and the number of elements that the region appended."""
 
     source: Source
     at_entry: int
@@ -35,12 +35,12 @@ class VaryingLength:
 class Contents(FactTracker):
     """Guards the content of dicts, sets, lists, tuples and deques."""
 
-    # whether a dict or a set may be looked into again, by id of its node
+    # id of the node of a dict or set -> whether MagPy may look up keys in it
     _pure_keys: dict[int, bool] = field(default_factory=dict, init=False)
 
     def length(self, node: Node, site: Any) -> VaryingLength | None:
-        """``len`` of a container from outside; after a write the result still depends on the entry content. A length that is
-        known to vary is not guarded, but given back."""
+        """``len`` of a container from outside; after a write the result still depends on the content at entry. A length that
+        is known to be dynamic is returned instead of guarded."""
         source = self.sources.make("len", node.source, None)
         at_entry = size = natives.length(node.obj)
         only_appended = True
@@ -54,7 +54,7 @@ class Contents(FactTracker):
         return None
 
     def _sizes_of_writes(self, node: Node, site: Any) -> None:
-        """What was written has made a container longer or shorter only where the key or element was not there, or was."""
+        """Guard the presence of written keys or elements at entry: it determines whether a write changed the length."""
         if node.kind == kinds.SET:
             self.read_all(node, site)
         elif node.kind == kinds.DICT:
@@ -63,7 +63,7 @@ class Contents(FactTracker):
                 self.presence(self.item_source(node, key), node.snapshot.entry(key), site)
 
     def presence(self, source: Source, entry: Any, site: Any) -> None:
-        """Whether there was something at ``source`` when the region began is guarded: ``entry`` was."""
+        """Guard whether ``source`` had a value at entry; ``entry`` is that value or ABSENT."""
         kind, expected = (guard.ABSENT, None) if entry is ABSENT else (guard.TYPE, type(entry))
         self.refgraph.read(source, kind, expected, site)
 
@@ -73,7 +73,7 @@ class Contents(FactTracker):
             self.refgraph.read(node.source, guard.TYPE, type(obj), site)
 
     def can_probe_unobserved(self, node: Node, site: Any, key: Any = "") -> bool:
-        """Whether a dict or a set may be looked into for ``key`` once more than the program does; refuses where not."""
+        """Whether MagPy may look up ``key`` in a dict or set without running user code; refuses if not."""
         if node.kind not in (kinds.DICT, kinds.SET):
             return True
         if id(node) not in self._pure_keys:
@@ -82,21 +82,21 @@ class Contents(FactTracker):
             return True
         impure = next((k for k in (key, *natives.keys(node.obj)) if not hashing.has_pure_hash(k)), key)
         kind, of = a_type(node.obj), a_type(impure)
-        text = f"{HERE} looks into {kind} with a key whose `__hash__` or `__eq__` is user code ({of}), which a guard "
+        text = f"{HERE} looks up a key in {kind}; {of} is a key with a Python `__hash__` or `__eq__`, which guards "
         text += "would run more often than the program does."
         self.journal.refuse("MP111", text, hint="Use plain values, tuples of them or members of an Enum as keys.", site=site)
         return False
 
-    def identified(self, site: Any, fixed: bool, *values: Any, depth: int = 3) -> None:
-        """Objects and tensors from outside are compared or hashed: by what they are, wherever their class says nothing else.
+    def compared_or_hashed(self, site: Any, fixed: bool, *values: Any, depth: int = 3) -> None:
+        """Objects and tensors from outside are compared or hashed, by identity unless their class overrides it.
 
-        ``fixed``: with those that a set from outside holds, so each must stay the same one; among themselves it counts only
-        which of them are one.
+        ``fixed``: with elements of a set from outside, so each must be the same object; otherwise it matters only which of
+        them are the same object.
         """
         for value in values:
             kind = kinds.kind_of(value)
             if depth and (kind in _HELD or is_a(value, _KEYS)):
-                self.identified(site, fixed, *natives.elements(value), depth=depth - 1)
+                self.compared_or_hashed(site, fixed, *natives.elements(value), depth=depth - 1)
             if kind == kinds.OBJECT:
                 self.facts.classes.special_methods(value, site)
             if kind not in _BY_IDENTITY or (node := self.refgraph.node(value)) is None:
@@ -104,13 +104,13 @@ class Contents(FactTracker):
             if fixed and kind != kinds.TUPLE:
                 self.refgraph.read(node.source, guard.IDENTITY, value, site)
             else:
-                node.addressed = True
+                node.must_be_distinct = True
 
     def read_all(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
-        """The whole (entry) content of an external container is read: length, order, keys and elements.
+        """Guard the entire content at entry of an external container: length, order, keys and elements.
 
-        ``carry``: the elements reach the program one by one (iteration, unpacking, a copy), so numbers among them may be
-        symbolic; otherwise native code reads them, and their exact values count.
+        ``carry``: the program gets the elements one by one (iteration, unpacking, a copy), so numbers among them may be
+        symbolic; otherwise native code reads their exact values.
         """
         obj = node.obj
         if node.kind not in kinds.CONTAINERS or not self.can_probe_unobserved(node, site):
@@ -132,7 +132,7 @@ class Contents(FactTracker):
             for i, k in enumerate(keys):
                 if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
                     self.facts.values.read(self.sources.make("key_at", node.source, i), k, site)
-            self.identified(site, False, *keys)
+            self.compared_or_hashed(site, False, *keys)
         else:
             pairs = list(enumerate(natives.elements(obj) if content is None else content))
             self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, len(pairs), site)

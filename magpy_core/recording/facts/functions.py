@@ -7,7 +7,7 @@ import types
 from dataclasses import field
 from typing import Any
 
-from magpy_core.findings import Unsupported
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.facts.ports import FactTracker
@@ -23,16 +23,16 @@ _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins
 
 
 class Functions(FactTracker):
-    """Guards functions that are called or looked into."""
+    """Guards functions that are called or inspected."""
 
     _guarded: set[int] = field(default_factory=set, init=False)
-    # of functions whose calls or guards say which they are
+    # code of functions that are known from calls or guards
     known_codes: set[types.CodeType] = field(default_factory=set, init=False)
-    # functions, and whether the region made them, by id
+    # functions, and whether the region created them, by id
     _attributes: dict[int, tuple[Any, bool]] = field(default_factory=dict, init=False)
 
     def guard(self, fn: Any) -> None:
-        """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""
+        """Guard a Python function's code and defaults; add nodes for its mutable defaults and its closure's cells."""
         if is_a(fn, property):
             for part in (fn.fget, fn.fset, fn.fdel):
                 self.guard(part)
@@ -48,7 +48,7 @@ class Functions(FactTracker):
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
             node = self.refgraph.add(cell, self.sources.const(cell, name))
             if name == "__class__" and node.snapshot is None and not module_of(fn).startswith("torch."):
-                if (value := cell_value(cell)) is ABSENT:  # ``super()`` reads it, which no event shows
+                if (value := cell_value(cell)) is ABSENT:  # ``super()`` reads it without an event
                     self.journal.skip_call("a variable from outside had no value")
                 else:
                     self.refgraph.read(self.sources.make("cell", node.source, None), guard.IS, value, self.journal.site)
@@ -58,22 +58,22 @@ class Functions(FactTracker):
             for i, v in enumerate(fn.__defaults__):
                 if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
                     self.refgraph.add(v, self.sources.item(defaults, i))
-                elif is_a(v, kinds.LEADING):
-                    self.facts.classes.identity_seen(v, self.journal.site)
+                elif is_a(v, kinds.REFERRING):
+                    self.facts.classes.identity_read(v, self.journal.site)
         named = self.sources.make("field", root, "__kwdefaults__")
         for k, v in (fn.__kwdefaults__ or {}).items():
             self.facts.values.read(self.sources.item(named, k), v, self.journal.site)
 
     def note_code(self, code: types.CodeType) -> None:
-        """The code of a function that is called. That of a module (``FunctionType(compile(...), names)``) runs without a
-        clone: it keeps its variables in a dict, which the monitor does not see."""
+        """Note the code of a called function. Refuse module code (``FunctionType(compile(...), names)``), which runs without
+        a clone because its variables are in a dict."""
         self.known_codes.add(code)
         if not code.co_flags & inspect.CO_OPTIMIZED and not self.journal.refused:
-            text = f"A function made of the code of a module, `{code.co_name}`, runs in a way the monitor can't follow."
+            text = f"`{code.co_name}`, a function made from module code, runs in a way the monitor can't follow."
             self.journal.refuse("MP111", text, hint="Put the code into a `def`.")
 
     def code_constants(self) -> dict[int, Any]:
-        """The tuples and frozen sets that the code of functions holds: the same object at every call. By id."""
+        """The tuples and frozensets among the constants of code, by id: they are the same objects at every call."""
         waiting: list[Any] = [constant for code in self.known_codes for constant in code.co_consts]
         found: dict[int, Any] = {}
         while waiting:
@@ -91,13 +91,13 @@ class Functions(FactTracker):
             if not is_a(value, (types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, dict)):
                 self.facts.values.read(self.sources.make("field", root, name), value, site)
         elif instance_dict(obj) is not None:
-            self.facts.roots.lacks(root, name, site)
+            self.facts.roots.guard_absent(root, name, site)
 
     def read_attr(self, fn: Any, name: str, site: Any) -> None:
         if name == "__dict__":
-            self.attributes(fn)  # what is read of it is seen
+            self.attributes(fn)  # reads of the dict are observed
         elif name in _HIDDEN_PARTS:
-            text = f"`{name}` of a function is read; the monitor can't watch what is reached through it."
+            text = f"{HERE} reads `{name}` of a function: the monitor can't follow what is reached through it."
             self.basics.age.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
         elif not lookup.missing(lookup.class_lookup(types.FunctionType, name)[0]):
             if (node := self.refgraph.node(fn)) is not None and id(fn) not in self.basics.age.only_inside:
@@ -113,17 +113,17 @@ class Functions(FactTracker):
                 self.facts.values.read(self.facts.roots.attribute(fn, name), now, site, slot)
 
     def attributes(self, fn: Any) -> Node | None:
-        """The node of the attributes of a function from outside; None for one that the region made."""
+        """The node of the attributes of a function from outside; None for a function that the region created."""
         known = self._attributes.get(id(fn))
         if known is None:
-            self.basics.age._young = None
+            self.basics.age._new_objects = None
             known = self._attributes[id(fn)] = (fn, bool(self.basics.age.is_made_inside(fn)))
         if known[1]:
             return None
         return self.refgraph.add(fn.__dict__, self.sources.make("dict", self.facts.roots.const_root(fn).source, None))
 
     def missing_arguments(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A call without an argument that has no default raises: that there is no default is guarded."""
+        """Guard the absence of defaults if a call lacks arguments, because it raises only then."""
         code, defaults, named = fn.__code__, fn.__defaults__ or (), fn.__kwdefaults__ or {}
         positional = code.co_varnames[len(args) : code.co_argcount - len(defaults)]
         by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -140,6 +140,6 @@ class Functions(FactTracker):
         elif name in _FUNCTION_PARTS | _FUNCTION_TABLES:
             if name in _FUNCTION_PARTS:
                 self.refgraph.read(source, guard.IS, getattr(fn, name), site)
-            self.facts.values.read(source, getattr(fn, name), site)  # the program may look into it
+            self.facts.values.read(source, getattr(fn, name), site)  # the program may read inside it
         else:
-            self.facts.roots.lacks(node.source, name, site)
+            self.facts.roots.guard_absent(node.source, name, site)

@@ -1,4 +1,4 @@
-"""Facts: the group of the trackers that guard what values are. Key type: Facts."""
+"""Facts: the group of the trackers that guard values. Key type: Facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from magpy_core.recording.facts.values import Values
 
 
 class Facts(FactGroup):
-    """What values, classes, functions and containers from outside are: one guard for each fact that is used."""
+    """Facts about values, classes, functions and containers from outside: one guard for each fact that is used."""
 
     roots: Roots
     values: Values

@@ -1,4 +1,4 @@
-"""What the trackers of facts need of each other: a value leads to its class, a class to functions, and these to values.
+"""Interfaces between the trackers of facts: a value leads to its class, a class to functions, and these to values.
 
 Key type: FactTracker.
 """
@@ -18,7 +18,7 @@ from magpy_core.refgraph.source import Source
 class Roots(Protocol):
     def const_root(self, obj: Any, label: str | None = None) -> Node: ...
     def attribute(self, owner: Any, name: str) -> Source: ...
-    def lacks(self, holder: Source, name: str, site: Any) -> None: ...
+    def guard_absent(self, holder: Source, name: str, site: Any) -> None: ...
 
 
 class Values(Protocol):
@@ -28,8 +28,8 @@ class Values(Protocol):
 
 class Classes(Protocol):
     def member(self, tp: type, name: str, site: Any) -> None: ...
-    def identity_seen(self, obj: Any, site: Any) -> None: ...
-    def type_seen(self, tp: type, site: Any) -> None: ...
+    def identity_read(self, obj: Any, site: Any) -> None: ...
+    def class_used(self, tp: type, site: Any) -> None: ...
     def special_methods(self, obj: Any, site: Any) -> None: ...
 
 
@@ -59,7 +59,7 @@ class FactGroup:
 
 
 class FactTracker(BasicTracker):
-    """One that guards facts."""
+    """A tracker that guards facts."""
 
     basics: Basics
     facts: FactGroup

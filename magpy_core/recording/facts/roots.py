@@ -22,15 +22,15 @@ class Roots(FactTracker):
             name = label or getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
             node = self.refgraph.add(obj, self.sources.const(obj, str(name)))
             if is_a(obj, type):
-                self.facts.classes.identity_seen(obj, self.journal.site)
+                self.facts.classes.identity_read(obj, self.journal.site)
         return node
 
     def attribute(self, owner: Any, name: str) -> Source:
-        """Where a class, module or function has an attribute."""
+        """The source of an attribute of a class, module or function."""
         return self.sources.attr(self.const_root(owner).source, name)
 
-    def lacks(self, holder: Source, name: str, site: Any) -> None:
-        """The ``__dict__`` of ``holder`` has no ``name`` (law: absence is a fact)."""
+    def guard_absent(self, holder: Source, name: str, site: Any) -> None:
+        """Guard that the ``__dict__`` of ``holder`` has no ``name`` (law: absence is a fact)."""
         self.refgraph.read(self.sources.item(self.sources.make("dict", holder, None), name), guard.ABSENT, None, site)
 
     def node_for(self, obj: Any) -> Node | None:

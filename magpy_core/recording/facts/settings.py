@@ -1,4 +1,4 @@
-"""Settings: what torch, or NumPy, is set to: one guard for each setting that was read. Key type: Settings."""
+"""Settings of torch and NumPy: one guard for each setting that was read. Key type: Settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Settings(FactTracker):
     _read: set[Any] = field(default_factory=set, init=False)
 
     def read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> bool:
-        """A setting of torch was read: the capture holds while it is the same. Whether a guard can tell."""
+        """Guard a setting that was read by calling ``fn`` again; returns whether that is possible."""
         if type(result) not in _PLAIN_STATE or any(type(a) not in _PLAIN_STATE for a in args):
             return False
         if (fn, args) not in self._read:

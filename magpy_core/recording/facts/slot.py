@@ -1,4 +1,4 @@
-"""Slot: where a number was read. Key type: Slot."""
+"""Slot: the place from which a number was read. Key type: Slot."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a number was read, so that the program can be handed a private copy of it."""
+    """The place from which a number was read, used to replace the number by a private copy."""
 
     get: Callable[[], Any]
     swap: Callable[[Any, Any], None]
-    """Puts the second where the first still is."""
+    """``swap(old, new)`` stores ``new`` if the place still holds ``old``."""

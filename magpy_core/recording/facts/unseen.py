@@ -1,7 +1,7 @@
-"""Unseen: Python functions that native code or a library calls, where no event shows which function it is.
+"""Unseen: Python functions that native code or a library calls, without an event that shows the function.
 
-``map(partial, xs)`` or a default factory start a frame of which only the code is known; the function's code and defaults may
-change all the same, and so may the class that its method was found in.
+``map(partial, xs)`` or a default factory start a frame of which only the code is known; but the function's code and defaults
+may change, and so may the class in which a method was found.
 
 Key type: Unseen.
 """
@@ -18,9 +18,9 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT, cell_value
 from magpy_core.refgraph.kinds import is_a
 
-# Made where they run, without defaults.
+# Created where they run, without defaults.
 _IN_PLACE = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})
-_MOST = 16  # functions of one code, made by a function that makes many
+_MOST = 16  # maximum number of functions with the same code
 
 
 def _runs(raw: Any, fn: types.FunctionType) -> bool:
@@ -33,7 +33,7 @@ def _closes_over(fn: types.FunctionType, held: dict[str, Any]) -> bool:
 
 
 def _methods(first: Any, code: types.CodeType) -> list[types.FunctionType]:
-    """The functions of this code among the methods of an object's class, or of the class itself."""
+    """The functions with this code among the methods of an object's class, or of the object if it is a class."""
     classes = [k for cls in (type(first), first) if is_a(cls, type) for k in cls.__mro__ if kinds.is_heap_type(k)]
     raws = [raw for k in dict.fromkeys(classes) for raw in k.__dict__.values()]
     functions = (raw.__func__ if is_a(raw, (staticmethod, classmethod)) else raw for raw in raws)
@@ -41,27 +41,27 @@ def _methods(first: Any, code: types.CodeType) -> list[types.FunctionType]:
 
 
 class Unseen(FactTracker):
-    """Finds the functions of unannounced frames, and guards them."""
+    """Finds and guards the functions of frames without a call event."""
 
     def called(self, frame: Any) -> None:
-        """A frame starts whose code no call or guard has named so far."""
+        """A frame starts whose code is not known from a call or guard."""
         code: types.CodeType = frame.f_code
         self.facts.functions.known_codes.add(code)
         if code.co_name in _IN_PLACE or not code.co_flags & inspect.CO_NEWLOCALS:
-            return  # or a class's body
+            return  # a comprehension, or a class body
         if any(type(o) is types.FunctionType and o.__code__ is code for o in gc.get_objects(0)):
-            return  # the region has made it
+            return  # the region created it
         found = [o for o in gc.get_referrers(code) if type(o) is types.FunctionType and o.__code__ is code]
         if not found and code.co_argcount:
             found = _methods(frame.f_locals.get(code.co_varnames[0]), code)
         if not found:
-            self.journal.skip_call(f"native code called {code.co_name}, whose function the collector does not list")
-            return  # gc.freeze hides what existed
+            self.journal.skip_call(f"native code called {code.co_name}, whose function object was not found")
+            return  # gc.freeze hides existing objects
         if len(found) > 1 and code.co_freevars:
             held = frame.f_locals
             found = [fn for fn in found if _closes_over(fn, held)]
         if len(found) > _MOST:
-            self.journal.skip_call(f"one of {len(found)} functions made by the same code was called by native code")
+            self.journal.skip_call(f"native code called one of {len(found)} functions with the same code")
             return
         for fn in found:
             self.facts.functions.guard(fn)
@@ -72,7 +72,7 @@ class Unseen(FactTracker):
                     self._found_in_class(first, fn)
 
     def _found_in_class(self, first: Any, fn: types.FunctionType) -> None:
-        """A special method, or one that native code looked up: its class must still provide it."""
+        """Guard the class in which native code found the method."""
         for cls in (type(first), first) if is_a(first, type) else (type(first),):
             names = [n for k in cls.__mro__ if kinds.is_heap_type(k) for n, raw in k.__dict__.items() if _runs(raw, fn)]
             for name in dict.fromkeys(names):

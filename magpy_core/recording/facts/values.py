@@ -1,4 +1,4 @@
-"""Values: a value was read from outside by a source. It is guarded, or carried as a symbol where it varies.
+"""Values: a value that was read from outside is guarded, or carried as a symbol if it is dynamic.
 
 Key type: Values.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.dynamic import integer_met
+from magpy_core.recording.dynamic import assume_integer
 from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.facts.slot import Slot
 from magpy_core.refgraph import hashing, kinds
@@ -22,7 +22,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
-# What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
+# The fields that make up the C state of objects of these classes. The ``__dict__`` of a SimpleNamespace is read separately.
 _FIELDS: dict[type, tuple[str, ...]] = {
     slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
     types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
@@ -30,26 +30,26 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 
 
 class Values(FactTracker):
-    """Guards values by what they are."""
+    """Guards values by their kind."""
 
     def read(
         self, source: Source, value: Any, site: Any, store: Slot | None = None, *, to_program: bool = False,
         exact: bool = False,
     ) -> Any:  # fmt: skip
-        """``value`` was read from outside by ``source``: guard it. Gives it back, or the private copy with its symbol.
+        """Guard ``value``, which was read from outside at ``source``. Returns it, or a private copy that carries a symbol.
 
-        A number is carried as a symbol only where the program gets the copy: through ``store``, or given to it by the
-        caller. ``exact``: native code reads the number, so only its value will do.
+        A number is carried as a symbol only if the program gets the copy: through ``store``, or from the caller. ``exact``:
+        native code reads the number and needs its exact value.
         """
         tp = value if is_a(value, type) else type(value)
         if kinds.is_heap_type(tp):
-            self.facts.classes.type_seen(tp, site)
+            self.facts.classes.class_used(tp, site)
         refgraph = self.refgraph
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
             if not exact and (to_program or store is not None):
-                integer_met(self.ledger, source, value)
-            # a NaN is only found again in a container by its identity, so the program keeps the one it has
+                assume_integer(self.ledger, source, value)
+            # containers find a NaN only by identity, so the program keeps the original
             if type(value) in kinds.NUMBER_TYPES and source.path in self.ledger.learned.numbers and value == value:
                 sym = self.ledger.scalars.get(value)
                 if sym is not None:
@@ -62,7 +62,7 @@ class Values(FactTracker):
                     return value
                 refgraph.read(source, guard.TYPE, type(value), site)
                 if store is not None and store.get() is not value:
-                    return value  # the region has written something else there, which must stay
+                    return value  # the region has written another value there, which must stay
                 copy = self.ledger.scalars.bind(value, self.ledger.scalars.source(source, value))
                 if store is not None:
                     store.swap(value, copy)
@@ -75,8 +75,8 @@ class Values(FactTracker):
             refgraph.read(source, guard.IS, value, site)
             if id(value) not in refgraph.nodes:
                 refgraph.add(value, self.sources.const(value, source.describe()))
-                if is_a(value, kinds.LEADING):
-                    self.facts.classes.identity_seen(value, site)
+                if is_a(value, kinds.REFERRING):
+                    self.facts.classes.identity_read(value, site)
             return value
         node = refgraph.nodes.get(id(value))
         if node is not None:
@@ -95,7 +95,7 @@ class Values(FactTracker):
         return value
 
     def written_over(self, node: Node, key: Any) -> bool:
-        """Whether the region has written there, even the same value: a private copy of the entry value must not go there."""
+        """Whether the region has written this slot, even with the same value, so that a private copy must not be stored."""
         handles = [node, self.refgraph.node(instance_dict(node.obj)) if node.kind == kinds.OBJECT else None]
         if node.source.kind == "dict":
             handles += [n for n in self.refgraph.written() if n.source is node.source.base]
@@ -140,8 +140,8 @@ class Values(FactTracker):
         return Slot(get, swap)
 
     def native_facts(self, source: Source, value: Any, site: Any) -> None:
-        """An object that keeps something in C, where native code may read it unseen: an instance of a subclass of ``int`` or
-        ``str``, a ``re.Match``. Only the same object has the same, unless all it has is in fields."""
+        """Guard an object with C state, which native code may read unobserved: an instance of a subclass of ``int`` or
+        ``str``, a ``re.Match``. It is guarded by identity, unless all its state is in fields."""
         native = native_state(type(value))
         if native is None:
             return

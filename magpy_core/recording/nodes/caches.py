@@ -1,4 +1,4 @@
-"""Caches: calls of ``functools.lru_cache`` functions. What the cache holds for the arguments is a source.
+"""Caches: calls of ``functools.lru_cache`` functions. The cached value for the arguments is a source.
 
 Key type: Caches.
 """
@@ -20,7 +20,7 @@ from magpy_core.refgraph.kinds import is_a
 
 
 def _is_plain(value: Any) -> bool:
-    """Scalars, and tuples of them of any depth."""
+    """Whether a value consists of scalars and tuples of them of any depth."""
     if type(value) in (tuple, torch.Size):
         return all(map(_is_plain, value))
     return kinds.kind_of(value) == kinds.SCALAR
@@ -35,10 +35,10 @@ class Caches(Tracker):
         """A function wrapped by ``functools.lru_cache``."""
         if self.ledger.ops.op_depth:
             self.torch_calls.alone = True
-            return  # part of the node that is being made
+            return  # part of the node being recorded
         impure = next((a for a in (*args, *kwargs.values()) if not has_pure_hash(a)), None)
         if impure is not None:
-            text = f"{HERE} passes {a_type(impure)} to a cache with its own `__hash__` or `__eq__`, which guards would run."
+            text = f"{HERE} passes {a_type(impure)} to a cache: guards would run its `__hash__` and `__eq__`."
             self.journal.refuse("MP111", text, site=site)
             return
         self.facts.roots.const_root(fn)
@@ -46,7 +46,7 @@ class Caches(Tracker):
         self.facts.functions.guard(wrapped)
         self.basics.numbers.escape_all(site, args, kwargs)
         if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())):
-            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which no graph can do."
+            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a graph can't do."
             self.journal.refuse_call("MP106", text, site=site)
             return
         self.access.arguments.read(site, args, kwargs)
@@ -63,8 +63,8 @@ class Caches(Tracker):
         if after.misses != before.misses:
             name = getattr(fn, "__name__", "A cached function")
             if before.currsize == before.maxsize:
-                text = f"`{name}` has a full cache: this call evicts an entry, which no replay can repeat."
-                self.journal.refuse("MP111", text, hint="Give the cache room for every call of the program.", site=site)
+                text = f"`{name}` has a full cache: this call evicts an entry, which replay can't repeat."
+                self.journal.refuse("MP111", text, hint="Increase the cache's `maxsize`.", site=site)
             else:  # the run filled the cache: the next one finds the value there
                 self.journal.skip_call(f"`{name}` filled its cache in this call.")
             return
@@ -74,11 +74,12 @@ class Caches(Tracker):
             kind = kinds.kind_of(a)
             node = self.refgraph.node(a)
             if _is_plain(a):
-                continue  # read_deep has guarded it
+                continue  # already guarded as an argument
             if kind == kinds.OBJECT and node is not None:
                 self.refgraph.read(node.source, guard.IDENTITY, a, site)
             elif kind not in (kinds.SCALAR, kinds.IDENTITY):
-                self.journal.refuse("MP111", f"A cached function is called with a {type(a).__name__}.", site=site)
+                text = f"{HERE} calls a cached function with {a_type(a)}, which guards can't check."
+                self.journal.refuse("MP111", text, site=site)
                 return
         root = self.facts.roots.const_root(fn).source
         counts = self.sources.make("cache_state", root, None)

@@ -1,6 +1,6 @@
-"""Checkpoints: operations under ``torch.utils.checkpoint`` are marked, so that the backward pass computes them again.
+"""Checkpoints: operations under ``torch.utils.checkpoint`` are marked, so that the backward pass recomputes them.
 
-A function that does more than compute would do that again in the backward pass: it is refused.
+A function with side effects, which the backward pass would repeat, is refused.
 
 Key type: Checkpoints.
 """
@@ -24,7 +24,7 @@ from magpy_core.refgraph.kinds import is_a
 
 @dataclass
 class _Begun:
-    """A call of ``checkpoint`` in progress: where the graph ended, and what the program had done, when it began."""
+    """A call of ``checkpoint`` in progress: the last node and the number of effects when it began."""
 
     site: Any
     last: torch.fx.Node | None
@@ -40,16 +40,16 @@ class Checkpoints(Tracker):
 
     def begin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``checkpoint(fn, *args)`` is about to run."""
-        if self._begun:  # what it keeps there runs hooks of the one around it, whose gradient mode is not the program's
+        if self._begun:  # it would run hooks of the outer one, with another grad mode
             self.journal.refuse("MP107", f"{HERE} nests one checkpoint inside another, which can't be recorded.", site=site)
         elif kwargs.get("use_reentrant") is not False or kwargs.get("preserve_rng_state", True) is not True:
-            text = f"{HERE} uses a kind of checkpointing that no graph can repeat."
-            hint = "Pass `use_reentrant=False`, and let it keep the random state."
+            text = f"{HERE} uses a kind of checkpointing that a graph can't repeat."
+            hint = "Pass `use_reentrant=False`, and keep `preserve_rng_state=True`."
             self.journal.refuse("MP107", text, hint=hint, site=site)
         elif unknown := [name for name in ("context_fn", "debug", "determinism_check") if name in kwargs]:
-            self.journal.refuse("MP107", f"{HERE} passes `{unknown[0]}`, which no graph can hold.", site=site)
+            self.journal.refuse("MP107", f"{HERE} passes `{unknown[0]}`, which a graph can't contain.", site=site)
         if (called := disabled_version(fn)) is not None:
-            self.facts.functions.guard(called)  # its frame is monitored, and the cells that it reads
+            self.facts.functions.guard(called)  # its frame is monitored, and reads cells
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
         begun = _Begun(site, last, self._done(), args[1:])
         if not self._begun:
@@ -62,13 +62,13 @@ class Checkpoints(Tracker):
         return self.access.writes.events, len(ledger.outputs), len(ledger.field_writes), len(ledger.draws)
 
     def _returned(self, begun: _Begun, result: Any) -> Any:
-        del self._begun[self._begun.index(begun) :]  # checkpoints inside that raised are still there
+        del self._begun[self._begun.index(begun) :]  # also removes inner checkpoints that raised
         if self._done() != begun.done:
             text = f"{HERE} checkpoints a function with side effects: the backward pass would repeat them."
-            hint = "Move what it counts, prints or draws out of the checkpointed function."
+            hint = "Move writes, prints and random draws out of the checkpointed function."
             self.journal.refuse("MP107", text, hint=hint, site=begun.site)
         if self._begun:
-            return result  # part of the one around it
+            return result  # part of the outer one
         self.access.writes.existing = None
         nodes = list(self.ledger.ops.graph.nodes)
         start = nodes.index(begun.last) + 1 if begun.last is not None else 0

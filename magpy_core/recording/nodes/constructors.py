@@ -1,4 +1,4 @@
-"""Constructors: tensors made in ways that torch's dispatch does not show, recorded as what they mean.
+"""Constructors: tensors created without torch's dispatch, recorded as equivalent operations.
 
 Key type: Constructors.
 """
@@ -23,7 +23,7 @@ _CPU_CONSTRUCTORS = frozenset({
 
 
 def _plain_numbers(data: Any) -> bool:
-    """Numbers, in lists or tuples of any depth: nothing whose value a graph would freeze."""
+    """Whether ``data`` consists of numbers in lists or tuples of any depth, whose values guards can fix."""
     return all(type(v) in (int, float, bool) or (type(v) in (list, tuple) and _plain_numbers(v)) for v in data)
 
 
@@ -33,14 +33,14 @@ class Constructors(Tracker):
     one_node: OneNode
 
     def constructor_call(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as what they mean, where that is plain."""
+        """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as the equivalent function if there is one."""
         if kwargs or self.ledger.ops.op_depth:
             return
         dtype = torch.get_default_dtype() if cls is torch.Tensor else cls.dtype
         if cls is not torch.Tensor and cls not in _CPU_CONSTRUCTORS:
             return
         if all(type(a) is int for a in args) or (len(args) == 1 and type(args[0]) is torch.Size):
-            size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
+            size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # no arguments: no elements
             self.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
             self.basics.numbers.escape_all(site, args)
@@ -51,8 +51,8 @@ class Constructors(Tracker):
             self.one_node.apply(site, torch.ops.aten.alias.default, args, {})
 
     def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``Variable(x)``: the same memory, detached. One that requires a gradient, and ``nn.Parameter(x)``, is a leaf:
-        a program makes those once, in a call that is not captured."""
+        """``Variable(x)``: a detached alias. ``nn.Parameter(x)``, or a Variable that requires a gradient, is a leaf:
+        a program creates leaves once, in a call that is not captured."""
         parameter = cls is torch.nn.Parameter
         given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
         leaf = given.get("requires_grad", parameter)
@@ -61,16 +61,16 @@ class Constructors(Tracker):
         if type(given.get("data")) not in (torch.Tensor, torch.nn.Parameter) or type(leaf) is not bool:
             return
         if parameter or leaf:
-            text = f"A {cls.__name__} made inside the region is a leaf of its own, which no graph would keep."
-            self.journal.refuse_call_if_repeated(Unsupported("MP106", text, hint="Make it once, outside the region."))
+            text = f"A {cls.__name__} is created inside the region: a graph can't create a leaf tensor."
+            self.journal.refuse_call_if_repeated(Unsupported("MP106", text, hint="Create it once, outside the region."))
         else:
             self.one_node.apply(site, make_variable, (given["data"],), {})
 
     def from_array(self, site: Any, array: Any, dtype: torch.dtype | None = None) -> None:
-        """``torch.from_numpy`` of an array that the region made: its numbers are constants of the graph."""
+        """``torch.from_numpy`` of a plain array of the region: its numbers are constants of the graph."""
         if self.ledger.ops.op_depth or array.size > LARGEST_ARRAY:
             return
-        self.ledger.ops.op_depth += 1  # what this runs is not the program's
+        self.ledger.ops.op_depth += 1  # don't record MagPy's own operations
         parts = self.journal.contained(array_parts, array)
         self.ledger.ops.op_depth -= 1
         if type(parts) is tuple:

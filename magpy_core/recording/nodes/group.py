@@ -1,4 +1,4 @@
-"""Nodes: the group of the trackers of calls that are one node. Key type: Nodes."""
+"""Nodes: the group of the trackers of calls that become one node. Key type: Nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from magpy_core.recording.nodes.unobserved import UnobservedCode
 
 
 class Nodes:
-    """Calls that are one node of the graph, or mark what nodes belong to."""
+    """Calls that become one node of the graph, or that mark nodes."""
 
     one_node: OneNode
     caches: Caches

@@ -29,21 +29,21 @@ class Modes(Tracker):
     _autocast: list[torch.fx.Node] = field(default_factory=list, init=False)
 
     def state_changed(self, frame: Any) -> bool:
-        """What torch does is not the same from here on, and no replay would change it so."""
-        mode = type(frame.f_locals.get("mode")).__module__  # that a dispatch mode is put in force with
+        """A call changes torch's state, which replay can't repeat."""
+        mode = type(frame.f_locals.get("mode")).__module__  # of a dispatch mode that is entered
         if not self.ledger.ops.op_depth and not mode.startswith(
             ("magpy_core", "torch._subclasses", "torch.utils.checkpoint")
         ):
             name = _STATE_CHANGERS[frame.f_code]
-            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which no graph can repeat.",
-                        values=(Value("call", name),), hint="Do it around the region.")  # fmt: skip
+            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which a graph can't repeat.",
+                        values=(Value("call", name),), hint="Do it outside the region.")  # fmt: skip
         return False
 
     def autocast_enter(self, frame: Any) -> bool:
         ctx = frame.f_locals.get("self")
         if self.refgraph.node(ctx) is not None:
             self.access.arguments.read_state(ctx, self.journal.site)
-        elif not self._autocast:  # arguments that were not given are read from torch
+        elif not self._autocast:  # the defaults of its arguments are read from torch
             for getter, about in ((torch.get_autocast_dtype, (ctx.device,)), (torch.is_autocast_cache_enabled, ())):
                 self.facts.settings.read(self.journal.site, getter, about, getter(*about))
         args = (ctx.device, ctx.fast_dtype, ctx._enabled, ctx._cache_enabled)
@@ -60,12 +60,12 @@ class Modes(Tracker):
         return False
 
     def inference_enter(self, frame: Any) -> bool:
-        text = "Inference mode is entered inside the region: a compiled graph would give ordinary tensors."
-        self.journal.refuse("MP106", text, hint="Use `torch.no_grad()`, or enter it around the region.")
+        text = "Inference mode is entered inside the region: a compiled graph would return ordinary tensors."
+        self.journal.refuse("MP106", text, hint="Use `torch.no_grad()`, or enter inference mode outside the region.")
         return False
 
     def left_open(self) -> None:
-        """At exit: every mode that was entered inside must have been left."""
+        """At exit: refuse if a mode that was entered inside is still active."""
         if self._autocast:
             self.journal.refuse("MP106", "An autocast context entered inside the region stays open after it.")
 

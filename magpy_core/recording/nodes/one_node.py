@@ -1,4 +1,4 @@
-"""OneNode: a call that is one node of the graph, such as a custom ``autograd.Function``: each replay makes it again.
+"""OneNode: a call that becomes one node of the graph, such as a custom ``autograd.Function``: each replay repeats it.
 
 Key type: OneNode.
 """
@@ -25,25 +25,25 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
-_PASS_IT_IN = "Pass what it reads in as arguments of `apply`."
+_PASS_IT_IN = "Pass the values that it reads as arguments of `apply`."
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
 
 
 @dataclass
 class _Applied:
-    """A call that is one node: what was prepared for it, and how many effects there were before it."""
+    """A call that becomes one node: the prepared operation, and the number of effects before it."""
 
     target: Callable[..., Any]
     operation: Finish | None
     args: tuple[Any, ...]
     effects: int
-    checked: bool = False  # whether what it gives may follow from data
+    checked: bool = False  # whether its result may be data-dependent
     held: list[tuple[int, list[int]]] = field(default_factory=list)
-    """What the containers among its arguments hold, by id, if it is checked."""
+    """Ids of the containers among its arguments and of their elements, if it is checked."""
 
 
 def _held(tree: Any) -> list[tuple[int, list[int]]]:
-    """Which objects the containers in ``tree`` hold."""
+    """Ids of the containers in ``tree`` and of their elements."""
     found: list[tuple[int, list[int]]] = []
     waiting, seen = [tree], set()
     while waiting:
@@ -59,7 +59,7 @@ def _held(tree: Any) -> list[tuple[int, list[int]]]:
 
 @functools.lru_cache(maxsize=1024)
 def applier(cls: Any) -> Callable[..., Any]:
-    """A plain function that calls ``cls.apply``: what a graph node can hold."""
+    """A plain function that calls ``cls.apply``, as the target of a graph node."""
 
     def apply(*args: Any) -> Any:
         return cls.apply(*args)
@@ -84,10 +84,10 @@ class OneNode(Tracker):
             self.facts.classes.member(cls, name, site)
         methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
         if kwargs or not all(self.unobserved.guard(m, site) for m in methods.values()):
-            text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a graph would freeze."
+            text = f"The autograd.Function `{cls.__name__}` reads state from outside, which guards can't check."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         elif any(is_a(a, torch.nn.Module) for a in args):
-            text = f"The autograd.Function `{cls.__name__}` is given a module, which no graph can hold."
+            text = f"The autograd.Function `{cls.__name__}` gets a module as an argument, which a graph can't contain."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         else:
             self.basics.numbers.escape_all(site, args)
@@ -96,12 +96,12 @@ class OneNode(Tracker):
     def apply(
         self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], checked: bool = False
     ) -> None:
-        """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
+        """Record the call about to run, with everything inside, as one node of the graph, ``target(*args, **kwargs)``."""
         self.ledger.ops.op_depth += 1
         operation = self.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
         self.basics.stack.torch = None
         if type(operation) is Operation:
-            operation.numbers = []  # the node reads them again itself
+            operation.numbers = []  # the node itself reads them again
         self.active = applied = _Applied(target, operation, args, self._effects(), checked, _held(args) if checked else [])
         self.torch_calls.alone = False
         self.basics.stack.on_return(lambda result: self._returned(applied, result))
@@ -127,13 +127,13 @@ class OneNode(Tracker):
         return written + len(self.ledger.outputs) + len(self.ledger.tensor_writes) + len(self.ledger.field_writes)
 
     def function_apply(self, frame: Any) -> bool:
-        """``Function.apply`` itself: reached without an event (from a library), its node can't be recorded."""
+        """``Function.apply`` itself, called without an event (from a library): its node can't be recorded."""
         if not self.ledger.ops.op_depth and not self.journal.refused:
             self.journal.refuse("MP107", "A library calls an autograd.Function, where the call can't be recorded.")
         return False
 
     def applied_by_library(self, frame: Any) -> bool:
-        """Whether a custom function's own frame starts whose ``apply``, having no frame, was seen by nobody."""
+        """Whether the frame of a custom function starts whose ``apply`` had neither a frame nor an event."""
         if self.ledger.ops.op_depth or not starts_custom_function(frame.f_code, frame.f_locals):
             return False
         return not self.function_apply(frame)

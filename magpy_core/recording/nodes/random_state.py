@@ -30,9 +30,9 @@ class RandomState(Tracker):
             text = f"`torch.{fn.__name__}` reads or sets a random stream inside the region."
             self.journal.refuse_call("MP106", text, site=site)
 
-    def unannounced(self, frame: Any) -> bool:
-        """A frame of torch.random that no call event announced. The state that ``checkpoint`` keeps for its second run is no
-        part of what the region computes."""
+    def without_event(self, frame: Any) -> bool:
+        """A frame of torch.random without a call event. The state that ``checkpoint`` keeps for its second run is not part
+        of the region's computation."""
         caller = past_own_frames(sys._getframe(1))
         keeps = self.checkpoints.active() and caller is not None and caller.f_code.co_filename == _CHECKPOINT_FILE
         if not keeps and not self.ledger.ops.op_depth:
@@ -41,7 +41,7 @@ class RandomState(Tracker):
         return False
 
 
-# The functions of torch.random, whatever they are wrapped in.
+# The functions of torch.random, without their wrappers.
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
-    fn: RandomState.unannounced for fn in map(inspect.unwrap, vars(torch.random).values()) if is_a(fn, types.FunctionType)
+    fn: RandomState.without_event for fn in map(inspect.unwrap, vars(torch.random).values()) if is_a(fn, types.FunctionType)
 }

@@ -1,4 +1,4 @@
-"""Scripts: what torch.jit has compiled, and other compilers at work inside the region, are refused. Key type: Scripts."""
+"""Scripts: refuses code compiled by torch.jit, and other compilers that run inside the region. Key type: Scripts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
 from magpy_core._compat.torch.scripts import ScriptMethod, tracers
-from magpy_core._compat.torch.torch_state import put_back, set_aside
+from magpy_core._compat.torch.torch_state import resume_mode, suspend_mode
 from magpy_core.findings import HERE
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
@@ -21,11 +21,11 @@ class Scripts(Tracker):
     _without_functions: bool = field(default=False, init=False)
 
     def call(self, site: Any, fn: Any) -> None:
-        """What ``torch.jit`` has compiled: refused. Its errors would lose their text in a mode written in Python."""
+        """Refuse code compiled by ``torch.jit``. It runs without the shadow mode, which would change its errors' text."""
         if self.ledger.ops.op_depth:
             return
         self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {'method' if is_a(fn, ScriptMethod) else 'function'},")
-        self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
+        self._without_shadow = self._without_shadow or suspend_mode(self.ledger.ops.shadow)
         self.basics.stack.on_return(self._returned)
 
     def _returned(self, result: Any) -> Any:
@@ -33,28 +33,28 @@ class Scripts(Tracker):
         return result
 
     def restore_modes(self) -> None:
-        """After such a call, or at the end of a region that one left by an exception."""
+        """Restore suspended modes after such a call, or at the end of the region if the call raised."""
         if self._without_shadow:
             self._without_shadow = False
-            put_back(self.ledger.ops.shadow)
+            resume_mode(self.ledger.ops.shadow)
         if self._without_functions:
             self._without_functions = False
-            put_back(self.ledger.ops.recorder)
+            resume_mode(self.ledger.ops.recorder)
 
     def compiles_itself(self, frame: Any) -> NoReturn:
-        """torch.cond and its like give their arguments to a torch.compile of their own, in this frame. That works only
-        where our modes are off the stack and no frame is intercepted: the recording ends here."""
-        text = "This operator (torch.cond or its kin) passes functions to torch.compile: the region can't be captured."
-        self._leave_alone(text, "Make the call outside of the region, or leave this region to torch.compile.")
+        """In this frame, torch.cond and similar operators pass their arguments to their own torch.compile. That works only
+        without MagPy's modes and frame interception: the recording ends here."""
+        text = "This operator (such as torch.cond) runs torch.compile on its functions: the region can't be captured."
+        self._abort_without_modes(text, "Call it outside the region, or use torch.compile for this region.")
 
     def traces_itself(self, frame: Any) -> NoReturn:
-        """``torch.jit.trace`` notes down operations itself, and not the right ones where a mode runs each in its place."""
+        """``torch.jit.trace`` records operations itself, but incorrectly under a mode that runs them."""
         text = f"{HERE} records operations with torch.jit.trace, which can't be monitored at the same time."
-        self._leave_alone(text, "Trace outside the region, or remove the trace: MagPy captures the function as it is.")
+        self._abort_without_modes(text, "Trace outside the region, or call the function itself, which MagPy captures.")
 
-    def _leave_alone(self, text: str, hint: str) -> NoReturn:
-        self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
-        self._without_functions = set_aside(self.ledger.ops.recorder)
+    def _abort_without_modes(self, text: str, hint: str) -> NoReturn:
+        self._without_shadow = self._without_shadow or suspend_mode(self.ledger.ops.shadow)
+        self._without_functions = suspend_mode(self.ledger.ops.recorder)
         self.journal.abort(text, None, "MP106", hint)
 
 

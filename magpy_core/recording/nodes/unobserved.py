@@ -1,4 +1,4 @@
-"""UnobservedCode: guards what Python code reads that runs where no event shows it, such as a backward pass.
+"""UnobservedCode: guards the reads of Python code that runs without events, such as a backward pass.
 
 Key type: UnobservedCode.
 """
@@ -28,7 +28,7 @@ _OTHER_NAMES = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_NAME", "ST
 
 @functools.lru_cache(maxsize=1024)
 def _globals_of(code: types.CodeType) -> frozenset[str] | None:
-    """Names of the globals and builtins that ``code`` and the functions in it read; None if they do more with names."""
+    """Names of the globals and builtins that ``code`` and functions in it read; None if they use names in other ways."""
     names = set()
     for instruction in dis.get_instructions(code):
         if instruction.opname in _OTHER_NAMES:
@@ -45,29 +45,29 @@ def _globals_of(code: types.CodeType) -> frozenset[str] | None:
 
 
 def _is_of_torch(value: Any) -> bool:
-    """Whether this is a module, class or function of torch; a tensor's class is of torch, too, but a tensor is not."""
+    """Whether this is a module, class or function of torch (but not an instance, such as a tensor)."""
     if is_a(value, types.ModuleType):
         return bool(value.__name__.partition(".")[0] == "torch")
-    if is_a(value, types.FunctionType):  # functools.wraps lets others name its module
+    if is_a(value, types.FunctionType):  # functools.wraps copies `__module__`, so it isn't reliable
         return str(value.__globals__.get("__name__")).partition(".")[0] == "torch"
     return is_a(value, _DEFINITIONS) and policy.module_of(value).partition(".")[0] == "torch"
 
 
 class UnobservedCode(Tracker):
-    """Guards functions that read constants, builtins, torch, pure modules and functions of the same kind."""
+    """Guards functions that read only constants, builtins, torch, pure modules and functions of the same kind."""
 
-    _fitting: dict[int, bool] = field(default_factory=dict, init=False)
+    _supported: dict[int, bool] = field(default_factory=dict, init=False)
 
     def guard(self, fn: Any, site: Any) -> bool:
-        """Whether all that ``fn`` reads beside its arguments is of that kind; it is guarded then."""
+        """Guard everything that ``fn`` reads besides its arguments; returns whether that is possible."""
         if is_a(fn, (staticmethod, classmethod)):
             fn = fn.__func__
         if fn is None:
             return True
-        if id(fn) not in self._fitting:
-            self._fitting[id(fn)] = True  # for functions that call each other
-            self._fitting[id(fn)] = self._guard_function(fn, site)
-        return self._fitting[id(fn)]
+        if id(fn) not in self._supported:
+            self._supported[id(fn)] = True  # for functions that call each other
+            self._supported[id(fn)] = self._guard_function(fn, site)
+        return self._supported[id(fn)]
 
     def _guard_function(self, fn: Any, site: Any) -> bool:
         if not is_a(fn, types.FunctionType) or fn.__closure__:

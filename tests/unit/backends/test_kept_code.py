@@ -164,7 +164,7 @@ def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         else:
             monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", before)
         was = state()
-        with pytest.raises(ZeroDivisionError), inductor_cache.kept_in(tmp_path):
+        with pytest.raises(ZeroDivisionError), inductor_cache.caching_in(tmp_path):
             assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path) and state() != was
             raise ZeroDivisionError
         assert state() == was and os.environ.get("TORCHINDUCTOR_CACHE_DIR") == before

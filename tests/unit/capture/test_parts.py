@@ -116,10 +116,10 @@ def test_a_condition_runs_ahead_of_the_graph() -> None:
 
 def functions_of(draws: bool) -> dict[str, Any]:
     lines = Lines(["v0 = args[0]", "if v0 < 0: return MISS"], ["v0"], [], ["n = v0 + 1"], ["return n"], draws)
-    put_back: list[Any] = []
+    rewound: list[Any] = []
     names: dict[str, Any] = {
         "MISS": MISS, "RERUN_PLAIN": RERUN_PLAIN, "CaptureFailed": CaptureFailed,
-        "put_back": put_back.append, "back": put_back,
+        "rewind_streams": rewound.append, "back": rewound,
     }  # fmt: skip
     exec(lines.functions(), names)
     return names

@@ -111,8 +111,8 @@ def test_a_library_that_was_cut_off() -> None:
     import torch
 
     library = next((Path(torch.__file__).parent / "lib").glob("libshm.so"))
-    assert code_cache._is_whole(library)
-    assert not code_cache._is_whole(library.with_name("no such file"))
+    assert code_cache._is_complete(library)
+    assert not code_cache._is_complete(library.with_name("no such file"))
 
 
 @pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
@@ -121,7 +121,7 @@ def test_a_part_of_a_library(tmp_path: Path, part: float) -> None:
 
     whole = next((Path(torch.__file__).parent / "lib").glob("libshm.so")).read_bytes()
     (tmp_path / "part.so").write_bytes(whole[: int(len(whole) * part)])
-    assert not code_cache._is_whole(tmp_path / "part.so")
+    assert not code_cache._is_complete(tmp_path / "part.so")
 
 
 def test_a_record_that_can_not_be_read(cache: CodeCache) -> None:

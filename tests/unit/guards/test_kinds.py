@@ -124,7 +124,7 @@ CASES = [
          "if tuple(d0) != C0[0] and names_changed(d0, C0): return MISS",
          "names of box.__dict__ are frozenset of 1", "without a change of c", "with other attributes"),
     Case(guard.PLAIN_MODULE, box, torch.nn.Linear, MODULE, hooked(), "'forward' in d: return MISS",
-         "box has no hooks and no forward of its own", "without hooks", "with hooks"),
+         "box has no hooks and no forward on the instance", "without hooks", "with hooks"),
     Case(guard.SAME_AS, attribute, lambda t: t.const(OTHER, "other"), Box(OTHER), Box(Box()),
          "if v1 is not C0: return MISS", "box.a is other", "the same object as other", "another object"),
     Case(guard.NOT_SAME_AS, attribute, lambda t: t.const(OTHER, "other"), Box(Box()), Box(OTHER),

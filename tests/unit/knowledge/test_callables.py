@@ -19,7 +19,7 @@ import torch
 import magpy_core
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import CALLABLES, Reads, entry
-from magpy_core.knowledge.methods import METHODS, Fate, container_method
+from magpy_core.knowledge.methods import METHODS, NumberUse, container_method
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.calls.rules import RULES
 
@@ -101,7 +101,7 @@ def test_methods() -> None:
     assert container_method("no such method").levels == 1
     assert not container_method("get").writes
     assert not container_method("index").writes
-    assert container_method("append").numbers is Fate.STORE
+    assert container_method("append").numbers is NumberUse.STORE
     assert all(known.by_key for known in METHODS.values() if known.looks_up)
 
 

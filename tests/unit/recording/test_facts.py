@@ -111,7 +111,7 @@ def test_classes_are_guarded_once() -> None:
 
 def test_a_special_method_of_another_object_is_refused() -> None:
     world = World()
-    world.facts.classes.type_seen(WithBound, None)
+    world.facts.classes.class_used(WithBound, None)
     assert world.codes == ["MP111"]
 
 

@@ -188,5 +188,5 @@ def test_a_second_run_would_repeat_writes_to_what_existed_before_it() -> None:
     writes = world.build(Writes)
     writes.existing = {id(values)}
     for one in (values, later):
-        writes.counted(one)
+        writes.count_write(one)
     assert writes.events == 1

@@ -117,7 +117,7 @@ def present(g: RefGraph, box: Box) -> None:
         (wrong_identity, "filed under another object's identity"),
         (wrong_source, "leads to another object"),
         (written_without_snapshot, "was written and has no snapshot"),
-        (wrong_kind, "is called a scalar but is a list"),
+        (wrong_kind, "is recorded as a scalar but is a list"),
         (wrong_expectation, "the guard 'eq' on `box.name` does not hold"),
         (wrong_type_of_number, "the guard 'eq' on `box.items[0]` does not hold"),
         (rootless, "does not start at a root"),
@@ -135,8 +135,8 @@ def test_every_kind_of_damage_is_found(damage: Callable[[RefGraph, Box], None], 
 def test_an_object_the_region_made_must_have_no_source() -> None:
     box = Box()
     g = graph_of(box)
-    found = problems(g, box, is_young=lambda obj: obj is box.items)
-    assert found == ["`box.items` stands for an object that the region made itself"]
+    found = problems(g, box, is_internal=lambda obj: obj is box.items)
+    assert found == ["`box.items` has a node for an object that the region created itself"]
 
 
 def test_aliases_are_checked_both_ways() -> None:
