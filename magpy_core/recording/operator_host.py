@@ -32,8 +32,9 @@ from magpy_core.refgraph.source_table import SourceTable
 
 
 def _unrecorded() -> None:
-    """Replaces unrecorded operations in the graph of a refused recording, which is never run."""
-    raise AssertionError("the graph of a refused recording was run")
+    """Replaces unrecorded operations in the graph of a refused or skipped recording, which is only run on fake tensors: what
+    follows from such an operation is not known, and has been reported."""
+    raise Unsupported("", "")
 
 
 class OperatorHost:

@@ -164,9 +164,10 @@ class Grows(nn.Module):
         return result
 
 
-def test_a_layer_made_at_the_first_call_is_no_break() -> None:
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_layer_made_at_the_first_call_is_no_break(dynamic: bool | None) -> None:
     net = Grows(keep=True)
-    compiled = magpy_core.compile(net, backend="eager", fullgraph=True)
+    compiled = magpy_core.compile(net, backend="eager", fullgraph=True, dynamic=dynamic)
     results = [compiled(torch.full((1, 3), float(n))) for n in range(5)]
     assert [r.tolist() for r in results] == [[[3.0 * n, 3.0 * n]] for n in range(5)]
     assert [c.hits for c in magpy_core.captures(compiled)] == [3]
@@ -174,8 +175,9 @@ def test_a_layer_made_at_the_first_call_is_no_break() -> None:
     assert net.layer_3.weight.grad.tolist() == [[4.0] * 3] * 2  # type: ignore[union-attr]
 
 
-def test_a_layer_made_at_every_call_is_one() -> None:
-    compiled = magpy_core.compile(Grows(keep=False), backend="eager")
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_layer_made_at_every_call_is_one(dynamic: bool | None) -> None:
+    compiled = magpy_core.compile(Grows(keep=False), backend="eager", dynamic=dynamic)
     for n in range(4):
         assert compiled(torch.full((1, 3), float(n))).tolist() == [[3.0 * n, 3.0 * n]]
     assert magpy_core.captures(compiled) == [] and "MP106" in codes(compiled)
