@@ -80,7 +80,8 @@ class CompiledGraphs:
         self._names = names
         self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: list[tuple[Sequence[Any], list[int]]] = []
-        self._stages: dict[int, int] = {}  # for each segment: how many of the settings' tunings it has been compiled with
+        # of each segment that has operations, how many of the settings' tunings it has been compiled with
+        self._stages = {i: 0 for i, s in enumerate(structure.segments) if s.outputs or s.nodes}
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
         self.plain_calls = 0
         self.compile_seconds: float | None = None
@@ -102,8 +103,7 @@ class CompiledGraphs:
     @property
     def stage(self) -> int:
         """How many of the settings' tunings every segment has been compiled with."""
-        indices = [i for i, s in enumerate(self._structure.segments) if s.outputs or s.nodes]
-        return min((self._stages.get(i, 0) for i in indices), default=self.last_stage)
+        return min(self._stages.values(), default=self.last_stage)
 
     @property
     def last_stage(self) -> int:
@@ -159,8 +159,8 @@ class CompiledGraphs:
         """Whether a background compilation has put segment ``index`` into the compilers' caches, so that the program can
         afford to load it now; starts the compilation if needed. Raises CaptureFailed."""
         segment = self._structure.segments[index]
-        self._refuse(segment, inputs)
         if (compilation := self._compilations.get((index, stage))) is None:
+            self._refuse(segment, inputs)
             compilation = self._compilations[index, stage] = background.QUEUE.add()
             weakref.finalize(self, compilation.cancel).atexit = False
 

@@ -14,13 +14,14 @@ from typing import Any, ClassVar, Protocol
 class Source:
     """One access step from ``base``, or a root if it is None. ``kind`` is the name of ``step_kind``."""
 
-    __slots__ = ("base", "key", "kind", "label", "path", "step_kind")
+    __slots__ = ("_text", "base", "key", "kind", "label", "path", "step_kind")
 
     def __init__(self, kind: str, step_kind: SourceKind, base: Source | None, key: Any, label: str = "") -> None:
         self.kind, self.step_kind = kind, step_kind
         self.base = base
         self.key: Any = key  # a constant, or a Source (an item whose key is an object from outside)
         self.label = label
+        self._text: str | None = None
         # stable over recordings: facts about a value (that it is dynamic) are stored under its path
         if base is None:
             self.path: str = self.root.path(self)
@@ -41,7 +42,9 @@ class Source:
 
     def describe(self) -> str:
         """The access path as a user would write it."""
-        return self.label if self.base is None else self.step_kind.text(self, self.base.describe())
+        if self._text is None:
+            self._text = self.label if self.base is None else self.step_kind.text(self, self.base.describe())
+        return self._text
 
     def key_text(self) -> str:
         return self.key.describe() if isinstance(self.key, Source) else repr(self.key)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import time
 
-_UNNOTICED_S = 1.5
+from magpy_core._compat.torch.fake import symbolic_sizes_imported
+
+_UNNOTICED_S = 1.0
 _SHARE = 0.05  # of the time the program has run
+_IMPORT_S = 0.6  # what sizes that vary take once: torch imports sympy
 
 
 class Overhead:
@@ -17,12 +20,23 @@ class Overhead:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
+        self._last: dict[str, float] = {}  # seconds of a region's last recording
         self.spent = 0.0
 
     def add(self, seconds: float) -> None:
         self.spent += seconds
 
-    def affords(self, seconds: float = 0.0) -> bool:
+    def recorded(self, region: str, seconds: float) -> None:
+        self.spent += seconds
+        self._last[region] = seconds
+
+    def affords(self, seconds: float) -> bool:
         """Whether a program that ends right after spending ``seconds`` would hardly have lost; later it may afford them, if
         not now."""
         return self.spent + seconds <= _UNNOTICED_S + _SHARE * (time.monotonic() - self._began)
+
+    def affords_recording(self, region: str, *, again: bool) -> bool:
+        """Whether ``region`` may be recorded, which is taken to last as long as before. What is captured ``again`` has often
+        got other sizes."""
+        imports = again and not symbolic_sizes_imported()
+        return self.affords(self._last.get(region, 0.0) + (_IMPORT_S if imports else 0.0))

@@ -146,6 +146,11 @@ class Region:
 
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.options.mode == "compiled":
+            start = 0.0
+            if self.options.background:
+                if (awaited := self.times.waiting.capture()) is not None:
+                    return self._run_plain(awaited, args, kwargs)
+                start = time.perf_counter()
             for capture in self.captures:
                 try:
                     result = capture.run(args, kwargs)
@@ -153,7 +158,7 @@ class Region:
                     self._drop(capture, failure)
                     result = RERUN_PLAIN  # not from here: what the program raises must have no context of ours
                 if result is RERUN_PLAIN:
-                    return self._rerun(capture, args, kwargs)
+                    return self._rerun(capture, args, kwargs, start)
                 if result is not MISS:
                     self.hits += 1
                     capture.hits += 1
@@ -169,10 +174,17 @@ class Region:
                 return result
         return self._miss(args, kwargs)
 
-    def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The call that ``capture`` fits, as plain Python."""
+    def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
+        """The call that ``capture`` fits, as plain Python. Its guards were checked from ``start`` on."""
         if capture.is_ready or not self.options.background:
             return self.target(*args, **kwargs)
+        checked = time.perf_counter()
+        result = self._run_plain(capture, args, kwargs)
+        self.times.waiting.checked_in_vain(capture, checked - start, time.perf_counter() - checked)
+        return result
+
+    def _run_plain(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that ``capture`` would serve if its compiled code were ready."""
         start = time.perf_counter()
         result = self.target(*args, **kwargs)
         capture.ran_plain(time.perf_counter() - start)
@@ -222,7 +234,9 @@ class Region:
         if self.recordings >= self.options.cache_limit:
             self._give_up()
             return False
-        if self.options.overhead is not None and not self.options.overhead.affords():
+        if self.options.overhead is not None and not self.options.overhead.affords_recording(
+            self.id, again=bool(self.captures)
+        ):
             return False
         self._learn(args, kwargs)
         return True
@@ -264,7 +278,7 @@ class Region:
             capture = self.build_capture(self._run(args, kwargs, outcome), args, kwargs)
             seconds = time.perf_counter() - start
             if self.options.overhead is not None:
-                self.options.overhead.add(seconds)
+                self.options.overhead.recorded(self.id, seconds)
             if causes:
                 self.times.costs.recaptured(causes, seconds, capture)
             if capture is not None and self._backend != "eager":

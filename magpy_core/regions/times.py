@@ -14,6 +14,7 @@ from magpy_core.regions.options import Options
 from magpy_core.regions.passes import Passes
 from magpy_core.regions.results import has_history
 from magpy_core.regions.steps import Steps
+from magpy_core.regions.waiting import Waiting
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
@@ -52,6 +53,7 @@ class RegionTimes:
         self.turn = 0
         self.retired: list[Capture] = []
         self.costs = Costs()
+        self.waiting = Waiting()
         self.passes = Passes()
         self._awaited: list[tuple[weakref.ref[Capture], int]] = []  # captures that wait for compiled code, and their stage
         self._uncut = _BETWEEN_GRAPHS
@@ -68,6 +70,7 @@ class RegionTimes:
         if capture is not None:
             self._awaited.append((weakref.ref(capture), capture.stage))
         self.passes.restart()
+        self.waiting.restart()
         self.steps.changed()
 
     def stepped(self, kind: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+
+def symbolic_sizes_imported() -> bool:
+    """Whether the first use of symbolic sizes no longer takes most of a second."""
+    return "torch.fx.experimental.symbolic_shapes" in sys.modules
 
 
 @cache

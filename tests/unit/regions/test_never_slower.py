@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 import torch
 
+from magpy_core.backends import background
+from magpy_core.backends.aot import AotBackend
+from magpy_core.backends.eager import EagerBackend
 from magpy_core.regions import overhead
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
+from magpy_core.regions.waiting import Waiting
 
 
 @pytest.fixture
@@ -101,14 +105,17 @@ def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
     spent = Overhead()
-    assert spent.affords()  # a program has to begin somehow
-    spent.add(1.4)
-    assert spent.affords()
-    spent.add(0.6)
-    now[0] += 9.0
-    assert not spent.affords()
+    monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: imported)
+    imported = True
+    assert spent.affords_recording("a", again=False)  # a program has to begin somehow
+    spent.recorded("a", 0.9)
+    assert spent.affords_recording("b", again=False) and not spent.affords_recording("a", again=True)
+    now[0] += 15.0
+    assert not spent.affords_recording("a", again=True)
     now[0] += 2.0
-    assert spent.affords()
+    assert spent.affords_recording("a", again=True)
+    imported = False
+    assert spent.affords_recording("a", again=False) and not spent.affords_recording("a", again=True)
 
 
 def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(session: Session) -> None:
@@ -116,10 +123,51 @@ def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(sessi
     assert budget is not None
     region = region_of(session, lambda x, n: x * 2 if n == "a" else x * 3)
     assert region(torch.ones(1), "a").item() == 2.0
-    affords = budget.affords
-    budget.affords = lambda seconds=0.0: False  # type: ignore[method-assign]
+    affords = budget.affords_recording
+    budget.affords_recording = lambda region, again: False  # type: ignore[method-assign]
     assert region(torch.ones(1), "b").item() == 3.0
     assert region.recordings == 1 and not region.disabled
-    budget.affords = affords  # type: ignore[method-assign]
+    budget.affords_recording = affords  # type: ignore[method-assign]
     assert region(torch.ones(1), "b").item() == 3.0
     assert region.recordings == 2
+
+
+def test_calls_that_wait_for_compiled_code_hardly_check_guards() -> None:
+    class Fits:
+        pass
+
+    capture, waiting = Fits(), Waiting()
+    looked = []
+    for n in range(400):
+        awaited = waiting.capture()
+        assert awaited in (None, capture)
+        if awaited is None:
+            looked.append(n)
+            waiting.checked_in_vain(capture, check=1e-4, call=1e-3)  # type: ignore[arg-type]
+    assert looked[:33] == list(range(33)) and 45 < len(looked) < 65
+    waiting.restart()
+    assert waiting.capture() is None
+    for _ in range(100):
+        waiting.checked_in_vain(capture, check=1e-6, call=1.0)  # type: ignore[arg-type]
+        assert waiting.capture() is None
+    waiting.checked_in_vain(capture, check=1.0, call=0.0)  # type: ignore[arg-type]
+    del capture, awaited
+    assert waiting.capture() is None
+
+
+def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready: list[bool] = []
+    monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    monkeypatch.setattr(background, "available", lambda: True)
+    monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(ready))
+    monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
+    session = Session(mode="compiled", backend="inductor", background=True)
+    monkeypatch.setattr(AotBackend, "compile", lambda self, gm, fakes, **more: EagerBackend().compile(gm, fakes))
+    region = region_of(session, lambda x: x * 2)
+    for n in range(200):
+        assert region(torch.full((1,), float(n))).item() == 2.0 * n
+    (capture,) = region.captures
+    assert region.hits == 0 and capture.plain_calls == 199
+    ready.append(True)
+    calls = next(n for n in range(200) if region(torch.ones(1)).item() == 2.0 and region.hits)
+    assert calls <= 64 and capture.is_ready
