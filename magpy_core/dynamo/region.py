@@ -38,7 +38,6 @@ class Owner(Protocol):
     current_step: int
     on_region: Callable[[Any], None]
 
-    @property
     def in_region(self) -> bool: ...
     def calling(self, region: DynamoRegion) -> AbstractContextManager[None]: ...
 
@@ -60,7 +59,7 @@ class DynamoRegion:
         self._compiled_target: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.session.in_region:
+        if self.session.in_region():
             return self.target(*args, **kwargs)
         self.calls += 1
         self._changes.clear()

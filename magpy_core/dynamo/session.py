@@ -103,7 +103,6 @@ class DynamoSession:
     def findings(self) -> list[Finding]:
         return list(self._found.values())
 
-    @property
     def in_region(self) -> bool:
         """Whether this thread is already in a region: inner regions are part of it."""
         return self._local.region is not None

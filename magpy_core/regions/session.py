@@ -89,7 +89,7 @@ class Session:
             region.stepped()
         if self.options.measure:
             self._steps.are_whole = whole
-            self._steps.stepped(inside=self.in_region)
+            self._steps.stepped(inside=self.in_region())
 
     def _step_ended(self, kind: str, timed: bool) -> None:
         for region in self.regions:
@@ -137,6 +137,6 @@ class Session:
     def findings(self) -> list[Finding]:
         return [f for region in self._regions.values() for f in region.findings.values()]
 
-    @property
-    def in_region(self) -> bool:
+    @staticmethod
+    def in_region() -> bool:
         return busy()

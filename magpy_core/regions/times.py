@@ -121,7 +121,7 @@ class RegionTimes:
         """What a call that took ``seconds`` was."""
         if not self.has_history and self.turn < _STEADY.stop:
             self.has_history = has_history(result)
-        arrived = self._has_arrived()
+        arrived = replayed and self._has_arrived()  # the call that loads compiled code is served by it
         if arrived and region.options.background:
             self.restart()
         if arrived or recorded:

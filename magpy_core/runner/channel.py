@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from magpy_core.findings import Finding, RegionSummary
 
 _HIGHEST = 1000
+_EACH = 16  # steps that are all sent, from the first
+_STEP_INTERVAL = 0.05
 
 
 class Channel:
@@ -97,6 +99,7 @@ class Forwarder:
         self._waiting: dict[Hashable, Callable[[], Message]] = {}
         self._progress: dict[str, list[str]] = {}
         self._last_progress = 0.0
+        self._last_step = 0.0
 
     def finding(self, finding: Finding) -> None:
         self._offer(("finding", finding.key), lambda: {"type": "finding", "finding": finding.to_json()})
@@ -104,6 +107,14 @@ class Forwarder:
     def region(self, identity: Hashable, summary: Callable[[], RegionSummary]) -> None:
         """``summary`` is called when the message is sent, so that it contains the latest counts."""
         self._offer(("region", identity), lambda: {"type": "region", "region": summary().to_json()})
+
+    def step(self, n: int) -> None:
+        """Step ``n`` has ended. Of quick steps, only some are sent, with the updates that wait."""
+        now = time.monotonic()
+        if n <= _EACH or now - self._last_step >= _STEP_INTERVAL:
+            self._last_step = now
+            self._send({"type": "step", "n": n})
+            self.flush()
 
     def progress(self, current: Callable[[], dict[str, list[str]]]) -> None:
         """Sends what is being compiled, if that has changed."""

@@ -132,7 +132,7 @@ class Discovery:
         return out
 
     def _outermost(self) -> bool:
-        return self._monitoring.active and not self._monitoring.in_region and not self._plain()
+        return self._monitoring.active and not self._monitoring.in_region() and not self._plain()
 
     def _make(self, kind: str, name: str, place: tuple[str, int], target: Callable[..., Any]) -> Any:
         number = self._names.get(name, 0) + 1
@@ -284,7 +284,7 @@ class Discovery:
         finally:
             self._local.in_step = False
         self._clock.optimizer_stepped()
-        if not self._monitoring.in_region:
+        if not self._monitoring.in_region():
             self._clock.check()
         return out
 

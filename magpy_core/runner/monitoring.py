@@ -32,16 +32,12 @@ class Monitoring:
         self._forward = Forwarder(channel.send)
         self._findings: list[Finding] = []
         self._session: Any = None
+        self.in_region: Callable[[], bool] = lambda: False  # called at each call of a module
         provider.use(self.start)  # functions that the program compiles itself become regions of this session
         self._lock = threading.RLock()
         self._closed = False
         self.active = True
         self.timeline = Timeline() if request.get("details") else None
-
-    @property
-    def in_region(self) -> bool:
-        session = self._session
-        return False if session is None else bool(session.in_region)
 
     @property
     def compiles(self) -> bool:
@@ -65,7 +61,8 @@ class Monitoring:
         with self._lock:
             if self._session is None and self.active:
                 try:
-                    self._session = self._make()
+                    session = self._make()
+                    self._session, self.in_region = session, session.in_region
                 except Exception as exc:
                     if type(exc).__name__ == "UnknownBackend":  # checking names needs torch
                         self._channel.send(error_message("MP910", str(exc)))
@@ -97,8 +94,7 @@ class Monitoring:
     def stepped(self, n: int) -> None:
         if self._session is not None:
             self._session.stepped(n, whole=self.clock.has_optimizer)
-        self._channel.send({"type": "step", "n": n})
-        self._forward.flush()
+        self._forward.step(n)
         if self.compiles and self._session is not None:
             self._forward.progress(self._session.compile_progress)
 

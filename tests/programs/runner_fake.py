@@ -32,7 +32,6 @@ class FakeSession:
     def finish(self) -> None:
         """Nothing was measured."""
 
-    @property
     def in_region(self) -> bool:
         return getattr(self.depth, "n", 0) > 0
 

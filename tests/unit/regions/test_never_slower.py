@@ -108,9 +108,9 @@ def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: imported)
     imported = True
     assert spent.affords_recording("a", again=False)  # a program has to begin somehow
-    spent.recorded("a", 0.9)
+    spent.recorded("a", 0.4)
     assert spent.affords_recording("b", again=False) and not spent.affords_recording("a", again=True)
-    now[0] += 15.0
+    now[0] += 5.0
     assert not spent.affords_recording("a", again=True)
     now[0] += 2.0
     assert spent.affords_recording("a", again=True)
