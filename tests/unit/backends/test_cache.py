@@ -44,6 +44,7 @@ def gradients() -> list[torch.Tensor]:
     return [p.grad for p in net.parameters() if p.grad is not None]
 
 
+@pytest.mark.slow
 def test_the_second_time_it_is_found() -> None:
     first = gradients()
     assert not counters["aot_autograd"][FOUND]
@@ -68,6 +69,7 @@ def test_an_optimizers_step_is_found() -> None:
     assert counters["aot_autograd"][FOUND] == 1
 
 
+@pytest.mark.slow
 def test_what_is_found_allows_a_second_backward_pass() -> None:
     def second() -> list[float]:
         compiled = magpy_core.compile(lambda x: (x.sin() * x.view(-1)).exp(), backend="inductor")
@@ -83,6 +85,7 @@ def test_what_is_found_allows_a_second_backward_pass() -> None:
     assert counters["aot_autograd"][FOUND] == 1
 
 
+@pytest.mark.slow
 def test_what_is_found_marks_no_tensor() -> None:
     def sizes() -> None:
         weight = torch.ones(4, requires_grad=True)
@@ -101,6 +104,7 @@ def test_what_is_found_marks_no_tensor() -> None:
     assert counters["aot_autograd"][FOUND] > found
 
 
+@pytest.mark.slow
 def test_a_number_that_is_compiled_in_is_guarded_when_it_is_found() -> None:
     def elements() -> list[float]:
         compiled = magpy_core.compile(lambda x, i: x.view(-1)[i] * 2, backend="inductor")

@@ -120,8 +120,8 @@ def finished() -> list[str]:
 def test_what_is_wrong_with_the_folder_is_one_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for name in ("refusal", "removed"):
-        monkeypatch.setattr(cache._Found, name, getattr(cache._Found, name))
+    monkeypatch.setattr(cache._Found, "refusal", "")
+    monkeypatch.setattr(cache._Found, "removed", 0)
     assert finished() == []
     place = tmp_path / "magpy" / "inductor"
     place.mkdir(parents=True)
@@ -138,6 +138,7 @@ def test_what_is_wrong_with_the_folder_is_one_finding(monkeypatch: pytest.Monkey
 
 
 def test_damage_that_a_compiling_process_found_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache._Found, "refusal", "")
     monkeypatch.setattr(cache._Found, "removed", 0)
     compilation = background.Compilation()
     compilation.start(lambda: cache.note_removed(2))

@@ -50,6 +50,7 @@ def test_zero_and_one_are_captured_on_their_own() -> None:
     assert agree(one_first, centred, sizes(1, 3, 5, 1, 9)) == 2
 
 
+@pytest.mark.slow
 def test_with_inductor_and_gradients(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     net = nn.Linear(4, 3)
