@@ -12,7 +12,7 @@ from magpy_core._compat.torch.fake import symbolic_sizes_imported
 
 _UNNOTICED_S = 0.5
 _SHARE = 0.05  # of the time the program has run
-_IMPORT_S = 0.6  # what sizes that vary take once: torch imports sympy
+_IMPORT_S = 1.1  # what sizes that vary take once: torch imports sympy and TorchDynamo
 
 
 class Overhead:

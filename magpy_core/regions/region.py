@@ -148,8 +148,8 @@ class Region:
         if self.options.mode == "compiled":
             start = 0.0
             if self.options.background:
-                if (awaited := self.times.waiting.capture()) is not None:
-                    return self._run_plain(awaited, args, kwargs)
+                if self.times.waiting.skips():
+                    return self._run_plain(self.times.waiting.awaited(), args, kwargs)
                 start = time.perf_counter()
             for capture in self.captures:
                 try:
@@ -172,22 +172,28 @@ class Region:
                 result = self.target(*args, **kwargs)
                 self.times.costs.usual(time.perf_counter() - start)
                 return result
-        return self._miss(args, kwargs)
+            start = 0.0
+        return self._miss(args, kwargs, start)
 
     def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """The call that ``capture`` fits, as plain Python. Its guards were checked from ``start`` on."""
         if capture.is_ready or not self.options.background:
             return self.target(*args, **kwargs)
+        return self._in_vain(capture, args, kwargs, start)
+
+    def _in_vain(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
+        """A plain call for which guards were checked from ``start`` on."""
         checked = time.perf_counter()
         result = self._run_plain(capture, args, kwargs)
-        self.times.waiting.checked_in_vain(capture, checked - start, time.perf_counter() - checked)
+        self.times.waiting.checked_in_vain(capture, self.hits, checked - start, time.perf_counter() - checked)
         return result
 
-    def _run_plain(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that ``capture`` would serve if its compiled code were ready."""
+    def _run_plain(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A plain call, which ``capture`` would serve if its compiled code were ready."""
         start = time.perf_counter()
         result = self.target(*args, **kwargs)
-        capture.ran_plain(time.perf_counter() - start)
+        if capture is not None:
+            capture.ran_plain(time.perf_counter() - start)
         return result
 
     def fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
@@ -208,8 +214,12 @@ class Region:
         self.disabled = failure.message
         self._report(failure.code, failure.message)
 
-    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.disabled or not _recording_lock.acquire(blocking=False):
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
+        """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
+        overhead = self.options.overhead
+        if self.disabled or (overhead is not None and not overhead.affords_recording(self.id, again=bool(self.captures))):
+            return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)
+        if not _recording_lock.acquire(blocking=False):
             return self.target(*args, **kwargs)
         try:
             try:

@@ -1,8 +1,8 @@
-"""Calls of a region that wait for its compiled code: most run as plain Python without checking guards. Key type: Waiting.
+"""Calls that check guards in vain, and are to do so less often. Key type: Waiting.
 
-A call that a capture fits, but whose compiled code is not there yet, has checked the capture's guards in vain. Once that has
-happened often, most calls skip the check, so that waiting costs almost nothing; a call with another shape or path is then
-captured a few calls later.
+A call that a capture fits, but whose compiled code is still on the way, runs as plain Python; so does a call that no capture
+fits, if the program can't afford a recording now. Once that has happened often in a row, most calls skip the check, so that
+waiting costs almost nothing. A call with another shape or path is then captured a few calls later.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
 
-_PATIENCE = 32  # calls that check in vain before any call skips the check
+_PATIENCE = 32  # calls in a row that check in vain before any call skips the check
 _SHARE = 0.005  # of a plain call's time, for checking
 _LONGEST = 64  # calls without a check
 
@@ -24,19 +24,26 @@ class Waiting:
     def __init__(self) -> None:
         self._in_vain = 0
         self._left = 0
-        self._capture: weakref.ref[Capture] | None = None
+        self._hits = 0
+        self._awaited: weakref.ref[Capture] | None = None
 
-    def capture(self) -> Capture | None:
-        """The capture that this call would wait for, if it is to run as plain Python without checking guards."""
+    def skips(self) -> bool:
+        """Whether this call is to run as plain Python without checking guards."""
         if self._left <= 0:
-            return None
+            return False
         self._left -= 1
-        return self._capture() if self._capture is not None else None
+        return True
 
-    def checked_in_vain(self, capture: Capture, check: float, call: float) -> None:
-        """``capture`` fits, but its code is not ready: checking took ``check`` seconds, the plain call ``call``."""
-        self._in_vain += 1
-        self._capture = weakref.ref(capture)
+    def awaited(self) -> Capture | None:
+        """The capture that such a call would probably be served by, if it were compiled."""
+        return self._awaited() if self._awaited is not None else None
+
+    def checked_in_vain(self, capture: Capture | None, hits: int, check: float, call: float) -> None:
+        """Checking took ``check`` seconds, and the plain call ``call``. ``capture`` fits, but its code is not ready; None if
+        no capture fits. ``hits``: the calls that captures have served so far."""
+        self._in_vain = self._in_vain + 1 if hits == self._hits else 1
+        self._hits = hits
+        self._awaited = weakref.ref(capture) if capture is not None else None
         if self._in_vain > _PATIENCE:
             self._left = min(_LONGEST, int(check / (_SHARE * max(call, 1e-9))))
 

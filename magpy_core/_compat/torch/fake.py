@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def symbolic_sizes_imported() -> bool:
-    """Whether the first use of symbolic sizes no longer takes most of a second."""
-    return "torch.fx.experimental.symbolic_shapes" in sys.modules
+    """Whether symbolic sizes have been used: the first shape environment imports sympy and TorchDynamo, in a second."""
+    return "torch.fx.experimental.validator" in sys.modules
 
 
 @cache

@@ -137,22 +137,43 @@ def test_calls_that_wait_for_compiled_code_hardly_check_guards() -> None:
         pass
 
     capture, waiting = Fits(), Waiting()
-    looked = []
-    for n in range(400):
-        awaited = waiting.capture()
-        assert awaited in (None, capture)
-        if awaited is None:
-            looked.append(n)
-            waiting.checked_in_vain(capture, check=1e-4, call=1e-3)  # type: ignore[arg-type]
-    assert looked[:33] == list(range(33)) and 45 < len(looked) < 65
-    waiting.restart()
-    assert waiting.capture() is None
-    for _ in range(100):
-        waiting.checked_in_vain(capture, check=1e-6, call=1.0)  # type: ignore[arg-type]
-        assert waiting.capture() is None
-    waiting.checked_in_vain(capture, check=1.0, call=0.0)  # type: ignore[arg-type]
-    del capture, awaited
-    assert waiting.capture() is None
+
+    def calls(number: int, fits: Any, check: float, call: float, hits: int = 0) -> list[int]:
+        """Those of a number of calls that check."""
+        checked = []
+        for n in range(number):
+            if not waiting.skips():
+                checked.append(n)
+                waiting.checked_in_vain(fits, hits, check, call)
+            assert waiting.awaited() is fits
+        return checked
+
+    for fits in (capture, None):
+        found = calls(400, fits, check=1e-4, call=1e-3)
+        assert found[:33] == list(range(33)) and 45 < len(found) < 65
+        assert (
+            len(calls(100, fits, check=1e-4, call=1e-3, hits=1 if fits else 2)) >= 33
+        )  # what served in between may do so again
+        waiting.restart()
+    assert len(calls(100, None, check=1e-6, call=1.0)) == 100
+    waiting.checked_in_vain(capture, 0, check=1.0, call=0.0)  # type: ignore[arg-type]
+    del capture, fits
+    assert waiting.skips() and waiting.awaited() is None
+
+
+def test_a_region_that_can_not_afford_a_capture_hardly_checks_guards(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    region = region_of(session, lambda x: x * 2)
+    region(torch.ones(1))
+    region(torch.ones(1))
+    (capture,) = region.captures
+    checked, run = [], capture.run
+    monkeypatch.setattr(capture, "run", lambda args, kwargs: checked.append(1) or run(args, kwargs))
+    monkeypatch.setattr(session.options.overhead, "affords_recording", lambda region, again: False)
+    for _ in range(1000):
+        assert region(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert len(checked) < 250 and region.recordings == 1
 
 
 def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
