@@ -83,6 +83,8 @@ class CompiledGraphs:
         # of each segment that has operations, how many of the settings' tunings it has been compiled with
         self._stages = {i: 0 for i, s in enumerate(structure.segments) if s.outputs or s.nodes}
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
+        self._made = time.monotonic()
+        self._plain_seconds = 0.0
         self.plain_calls = 0
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
@@ -168,6 +170,8 @@ class CompiledGraphs:
             with compile_alone():
                 self._run_backend(segment, inputs, stage)
 
+        if compilation.state == "waiting" and not self._is_worthwhile():
+            return False
         if not background.QUEUE.poll(compilation, work):
             return False
         if compilation.result.code:
@@ -176,6 +180,9 @@ class CompiledGraphs:
             return False
         self.compile_seconds = (self.compile_seconds or 0.0) + compilation.result.seconds
         return True
+
+    def _is_worthwhile(self) -> bool:
+        return self._settings.is_worthwhile(self._plain_seconds, time.monotonic() - self._made)
 
     @property
     def is_compiling(self) -> bool:
@@ -199,6 +206,7 @@ class CompiledGraphs:
     def ran_plain(self, seconds: float) -> None:
         """A call ran as plain Python because these graphs are not ready."""
         self.plain_calls += 1
+        self._plain_seconds += seconds
         for compilation in self._compilations.values():  # none of a second stage has started
             compilation.seconds += seconds
 

@@ -12,6 +12,8 @@ from magpy_core._compat.torch.fake import symbolic_sizes_imported
 
 _UNNOTICED_S = 0.5
 _SHARE = 0.05  # of the time the program has run
+_LEAST_SHARE = 0.02
+_SOON_S = 0.1
 _IMPORT_S = 1.1  # what sizes that vary take once: torch imports sympy and TorchDynamo
 
 
@@ -40,3 +42,9 @@ class Overhead:
         got other sizes."""
         imports = again and not symbolic_sizes_imported()
         return self.affords(self._last.get(region, 0.0) + (_IMPORT_S if imports else 0.0))
+
+    @staticmethod
+    def is_worthwhile(seconds: float, elapsed: float) -> bool:
+        """Whether to compile a capture whose calls have taken ``seconds`` of the ``elapsed`` ones since it was recorded.
+        Compiling takes no time from the program, but caches and memory, which slows it by some percent meanwhile."""
+        return elapsed < _SOON_S or seconds >= _LEAST_SHARE * elapsed

@@ -328,7 +328,8 @@ class Region:
             same_random = self.options.same_random or beside
             settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning)
             if self.options.overhead is not None:
-                settings = replace(settings, affords=self.options.overhead.affords)
+                overhead = self.options.overhead
+                settings = replace(settings, affords=overhead.affords, is_worthwhile=overhead.is_worthwhile)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:

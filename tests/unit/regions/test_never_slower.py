@@ -176,6 +176,25 @@ def test_a_region_that_can_not_afford_a_capture_hardly_checks_guards(
     assert len(checked) < 250 and region.recordings == 1
 
 
+def test_what_is_called_rarely_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Overhead.is_worthwhile(0.0, 0.05)  # it recurs at once
+    assert not Overhead.is_worthwhile(0.0, 0.5) and not Overhead.is_worthwhile(0.1, 6.0) and Overhead.is_worthwhile(0.1, 4.0)
+    started: list[str] = []
+    monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    monkeypatch.setattr(background, "available", lambda: True)
+    monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(started.append("started")))
+    session = Session(mode="compiled", backend="inductor", background=True)
+    region = region_of(session, lambda x: x * 2)
+    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: seconds > 0 and bool(worth)))
+    worth: list[bool] = []
+    for _ in range(20):
+        assert region(torch.ones(1)).item() == 2.0
+    assert not started and region.captures[0].plain_calls == 19
+    worth.append(True)
+    assert region(torch.ones(1)).item() == 2.0
+    assert started
+
+
 def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     ready: list[bool] = []
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
