@@ -140,7 +140,7 @@ def state() -> Any:
 
 
 def _tier(share: int) -> list[pytest.MarkDecorator]:
-    return [] if share == 0 else [pytest.mark.slow] if share < 4 else [pytest.mark.slow, pytest.mark.exhaustive]
+    return [pytest.mark.slow] if share < 4 else [pytest.mark.slow, pytest.mark.exhaustive]
 
 
 @pytest.mark.parametrize("share", [pytest.param(share, marks=_tier(share)) for share in range(SHARES)])

@@ -123,6 +123,7 @@ def shared(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return one * other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf_first", [True, False])
 def test_a_leaf_and_a_result_are_two_things(leaf_first: bool) -> None:
     def call(leaf: bool) -> list[float]:
@@ -136,6 +137,7 @@ def test_a_leaf_and_a_result_are_two_things(leaf_first: bool) -> None:
     assert call(leaf_first) == call(not leaf_first) == [2.0] * 3
 
 
+@pytest.mark.slow
 def test_one_memory_and_two() -> None:
     def call(other: Callable[[torch.Tensor], torch.Tensor]) -> list[float]:
         compiled = magpy_core.compile(lambda a, b: shared(a, b), backend="inductor")

@@ -123,6 +123,7 @@ def test_a_write_that_autograd_takes_note_of() -> None:
     assert torch.equal(grads[0], grads[1]) and torch.equal(grads[0], grads[2])
 
 
+@pytest.mark.slow
 def test_inputs_in_one_memory_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """AOTAutograd's cache on disk takes a graph compiled for one memory for the same graph with inputs apart."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
@@ -137,6 +138,7 @@ def test_inputs_in_one_memory_and_apart(tmp_path: Path, monkeypatch: pytest.Monk
         assert compiled(t, (t.view(3), torch.ones(3), t)[n]).tolist() == [2.0 if n == 1 else 4.0] * 3
 
 
+@pytest.mark.slow
 def test_dtypes_that_a_cached_graph_was_made_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before torch 2.12, that cache looks neither at the default dtype nor at autocast's."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
