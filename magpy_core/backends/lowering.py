@@ -228,7 +228,8 @@ class Lowering:
         try:
             expected = self.emit.execute(node.op, node.target, args, kwargs)
         except Exception as error:
-            raise Unsupported("MP902", f"{node.format_node()} fails on fake tensors: {error}") from error
+            text = f"`{operator_name(node)}` takes a number that follows from tensor data, where compilers need a constant: {error}"
+            raise Unsupported("MP902", text) from error
         try:
             result = scalar_ops.lower_operation(self.emit, node, args, kwargs, expected)
         except scalar_ops.NotLowered:
@@ -257,7 +258,7 @@ class Lowering:
             if not same or not _same_strides(want, fake):
                 raise Unsupported(
                     "MP902",
-                    f"{node.format_node()} would return {fake.dtype} {list(fake.shape)} on {fake.device} instead of "
+                    f"`{operator_name(node)}` would return {fake.dtype} {list(fake.shape)} on {fake.device} instead of "
                     f"{want.dtype} {list(want.shape)} on {want.device} if its varying number were a tensor.",
                 )
 
