@@ -228,7 +228,7 @@ class Lowering:
         try:
             expected = self.emit.execute(node.op, node.target, args, kwargs)
         except Exception as error:
-            text = f"`{operator_name(node)}` takes a number that follows from tensor data, where compilers need a constant: {error}"
+            text = f"`{operator_name(node)}` takes a number from tensor data, where compilers need a constant: {error}"
             raise Unsupported("MP902", text) from error
         try:
             result = scalar_ops.lower_operation(self.emit, node, args, kwargs, expected)
