@@ -10,7 +10,7 @@ import time
 
 from magpy_core._compat.torch.fake import symbolic_sizes_imported
 
-_UNNOTICED_S = 0.5
+_TO_RECORD_S, _TO_LOAD_S = 0.5, 1.5  # loading comes before a gain, a recording perhaps before nothing
 _SHARE = 0.05  # of the time the program has run
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
@@ -32,16 +32,16 @@ class Overhead:
         self.spent += seconds
         self._last[region] = seconds
 
-    def affords(self, seconds: float) -> bool:
+    def affords(self, seconds: float, unnoticed: float = _TO_LOAD_S) -> bool:
         """Whether a program that ends right after spending ``seconds`` would hardly have lost; later it may afford them, if
         not now."""
-        return self.spent + seconds <= _UNNOTICED_S + _SHARE * (time.monotonic() - self._began)
+        return self.spent + seconds <= unnoticed + _SHARE * (time.monotonic() - self._began)
 
     def affords_recording(self, region: str, *, again: bool) -> bool:
         """Whether ``region`` may be recorded, which is taken to last as long as before. What is captured ``again`` has often
         got other sizes."""
         imports = again and not symbolic_sizes_imported()
-        return self.affords(self._last.get(region, 0.0) + (_IMPORT_S if imports else 0.0))
+        return self.affords(self._last.get(region, 0.0) + (_IMPORT_S if imports else 0.0), _TO_RECORD_S)
 
     @staticmethod
     def is_worthwhile(seconds: float, elapsed: float) -> bool:

@@ -21,6 +21,7 @@ from magpy_core.regions.waiting import Waiting
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: True)  # whatever ran before in this process
     return Session(mode="compiled", backend="eager", measure=True, background=True)
 
 
@@ -201,6 +202,7 @@ def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(background, "available", lambda: True)
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(ready))
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
+    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: True))
     session = Session(mode="compiled", backend="inductor", background=True)
     monkeypatch.setattr(AotBackend, "compile", lambda self, gm, fakes, **more: EagerBackend().compile(gm, fakes))
     region = region_of(session, lambda x: x * 2)

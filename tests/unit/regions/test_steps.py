@@ -315,11 +315,11 @@ def test_what_compiled_code_costs_to_load_must_be_affordable(monkeypatch: pytest
     now = [0.0]
     monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
     budget = overhead.Overhead()
-    assert budget.affords(0.4) and not budget.affords(0.6)
+    assert budget.affords(1.4) and not budget.affords(1.6)
     now[0] += 100.0
-    assert budget.affords(5.4) and not budget.affords(5.6)
+    assert budget.affords(6.4) and not budget.affords(6.6)
     budget.add(5.0)
-    assert budget.affords(0.4) and not budget.affords(0.6)
+    assert budget.affords(1.4) and not budget.affords(1.6)
 
 
 def test_what_is_being_compiled_is_told_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
