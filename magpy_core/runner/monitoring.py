@@ -61,14 +61,16 @@ class Monitoring:
         with self._lock:
             if self._session is None and self.active:
                 try:
-                    session = self._make()
-                    self._session, self.in_region = session, session.in_region
+                    self.use(self._make())
                 except Exception as exc:
                     if type(exc).__name__ == "UnknownBackend":  # checking names needs torch
                         self._channel.send(error_message("MP910", str(exc)))
                         os._exit(2)
                     self.failed("MagPy could not start monitoring", exc)
             return self._session
+
+    def use(self, session: Any) -> None:
+        self._session, self.in_region = session, session.in_region
 
     def _make(self) -> Any:
         if self._request["call_policy"]:

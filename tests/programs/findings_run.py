@@ -55,7 +55,8 @@ class Corpus:
         )  # as ``check``: not compiled
         session = Session(mode=mode, backend=backend, measure=mode == "compiled")
         self._request["mode"] = "run" if mode == "compiled" else "check"
-        self._monitoring._session, self._monitoring.active = session, True
+        self._monitoring.use(session)
+        self._monitoring.active = True
         self._discovery._names.clear()  # regions are numbered within a program
         with _as_main(program.path) as module:
             module.__dict__["__region__"] = lambda function: self._discovery.wrap(function, function.__name__)
