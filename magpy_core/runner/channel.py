@@ -100,6 +100,7 @@ class Forwarder:
         self._progress: dict[str, list[str]] = {}
         self._last_progress = 0.0
         self._last_step = 0.0
+        self._unsent_step = 0
 
     def finding(self, finding: Finding) -> None:
         self._offer(("finding", finding.key), lambda: {"type": "finding", "finding": finding.to_json()})
@@ -111,10 +112,17 @@ class Forwarder:
     def step(self, n: int) -> None:
         """Step ``n`` has ended. Of quick steps, only some are sent, with the updates that wait."""
         now = time.monotonic()
+        self._unsent_step = n
         if n <= _EACH or now - self._last_step >= _STEP_INTERVAL:
             self._last_step = now
-            self._send({"type": "step", "n": n})
+            self.finish()
             self.flush()
+
+    def finish(self) -> None:
+        """Sends the last step, if it was not sent."""
+        if self._unsent_step:
+            self._send({"type": "step", "n": self._unsent_step})
+            self._unsent_step = 0
 
     def progress(self, current: Callable[[], dict[str, list[str]]]) -> None:
         """Sends what is being compiled, if that has changed."""

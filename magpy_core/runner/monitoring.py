@@ -135,6 +135,7 @@ class Monitoring:
             except Exception as exc:
                 self.failed("MagPy could not write its report", exc)
         report.findings += self._findings
+        self._forward.finish()
         self._channel.send({"type": "done", "report": report.to_json()})
 
     def abandon(self) -> None:

@@ -350,6 +350,11 @@ def test_of_quick_steps_only_some_are_sent(monkeypatch: pytest.MonkeyPatch) -> N
         forward.step(n)
     steps = [message["n"] for message in sent]
     assert steps[:16] == list(range(1, 17)) and steps[-101:] == list(range(900, 1001)) and len(steps) < 150
+    now[0] += 0.001
+    forward.step(1001)
+    forward.finish()
+    forward.finish()
+    assert [message["n"] for message in sent[-2:]] == [1000, 1001]
 
 
 def test_a_sessions_progress(session: Session) -> None:
