@@ -45,7 +45,8 @@ class Caches(Tracker):
         wrapped = getattr(fn, "__wrapped__", None)
         self.facts.functions.guard(wrapped)
         self.basics.numbers.escape_all(site, args, kwargs)
-        if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())):
+        tensors = [a for a in (*args, *kwargs.values()) if is_a(a, torch.Tensor)]
+        if not all(t in self.ledger.ops.values and self.ledger.ops.inputs.is_inside(t) for t in tensors):
             text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a graph can't do."
             self.journal.refuse_call("MP106", text, site=site)
             return
@@ -53,8 +54,12 @@ class Caches(Tracker):
         before = fn.cache_info()
 
         def returned(result: Any) -> Any:
-            self._returned(site, fn, args, kwargs, before, result)
-            return result
+            if not tensors:
+                self._returned(site, fn, args, kwargs, before, result)
+            elif fn.cache_info().misses == before.misses:
+                text = f"`{getattr(fn, '__name__', '?')}` returns a value that its cache kept for a tensor of the region."
+                self.journal.refuse("MP106", text, site=site)
+            return result  # a cache can't know a tensor that was created in this call: the function runs each time
 
         self.basics.stack.on_return(returned)
 

@@ -59,3 +59,29 @@ def test_a_cache_that_makes_room_in_every_call() -> None:
         torch.testing.assert_close(compiled(torch.ones(1) * i), want)
     assert table.cache_info() == info
     assert {f.code for f in region_of(compiled).findings.values()} == {"MP111"}
+
+
+def test_a_tensor_that_the_region_makes_is_never_in_a_cache() -> None:
+    runs = []
+
+    @functools.lru_cache(maxsize=1)
+    def weights(shape: torch.Size, mask: torch.Tensor | None = None) -> torch.Tensor:
+        runs.append(shape)
+        return (torch.ones(shape) if mask is None else mask.float()).cumsum(-1)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * weights(x.shape, x > 0)
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        mask = x > 0
+        return weights(x.shape, mask) + weights(x.shape, mask)
+
+    inputs = [torch.randn(2, 3) for _ in range(4)]
+    for fn, hits in ((f, 3), (twice, 0)):
+        runs.clear()
+        expected = [fn(x) for x in inputs]
+        ran = len(runs)
+        compiled = magpy_core.compile(fn, backend="eager")
+        for x, want in zip(inputs, expected, strict=True):
+            torch.testing.assert_close(compiled(x), want)
+        assert region_of(compiled).hits == hits and len(runs) == 2 * ran  # a replay repeats what the function does
