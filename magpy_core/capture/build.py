@@ -143,8 +143,9 @@ class Capture:
         return self._graphs.stage
 
     @property
-    def last_stage(self) -> int:
-        return self._graphs.last_stage
+    def is_final(self) -> bool:
+        """Whether no other compiled code will take over."""
+        return self.stage == self._graphs.last_stage
 
     def ran_plain(self, seconds: float) -> None:
         """A call that the capture fits ran as plain Python, because its graphs are being compiled in the background."""

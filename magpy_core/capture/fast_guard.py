@@ -42,6 +42,8 @@ class Guarded(Protocol):
 
     @property
     def is_ready(self) -> bool: ...
+    @property
+    def is_final(self) -> bool: ...
 
 
 class FastGuard:
@@ -118,8 +120,10 @@ class FastGuard:
         capture = self._capture()
         if capture is None or mode_depth() != (0, 0) or dict_tags.profiling():
             return None
-        if not capture.is_ready and (self._may_specialize or not dict_tags.eagerly()):
-            return None  # the backend may still add checks
+        if not capture.is_ready and not dict_tags.eagerly():
+            return None
+        if self._may_specialize and not capture.is_final:
+            return None  # the backend may still add checks, which the copied names would lack
         if not self._matches(args, kwargs):
             return None
         level = FirstLevel(self._reads, args, kwargs, self._volatile)

@@ -143,6 +143,9 @@ class CompiledGraphs:
         except CaptureFailed:
             improving.fn = before
             return before(inputs)
+        except Exception:  # the caller undoes what it has written, and runs the call as plain Python
+            improving.fn = before
+            raise
 
     def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
         nodes = self._structure.segments[index].inputs

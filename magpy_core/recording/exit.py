@@ -55,6 +55,7 @@ class Exit(Tracker):
             self.torch_calls.missed()
         self.outside.context_left()
         self.outside.settings_left()
+        self.nodes.caches.guard_occupied()
         if self.nodes.one_node.active is not None:
             self.journal.skip_call("a custom function raised")
         self.nodes.modes.left_open()

@@ -147,7 +147,7 @@ class RegionTimes:
         if not self._awaited:
             return False
         alive = [(reference, stage, capture) for reference, stage in self._awaited if (capture := reference()) is not None]
-        self._awaited = [(reference, c.stage) for reference, _, c in alive if c.stage < c.last_stage]
+        self._awaited = [(reference, c.stage) for reference, _, c in alive if not c.is_final]
         return any(capture.stage > stage for _, stage, capture in alive)
 
     @staticmethod

@@ -5,6 +5,7 @@ Key type: Caches.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -30,6 +31,8 @@ class Caches(Tracker):
     """Calls of cached functions."""
 
     torch_calls: TorchCalls
+    # functions with room for one value that have kept a tensor of the region, by id, and where they were called
+    _occupied: dict[int, tuple[Any, Any]] = field(default_factory=dict, init=False)
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
@@ -46,12 +49,13 @@ class Caches(Tracker):
         self.facts.functions.guard(wrapped)
         self.basics.numbers.escape_all(site, args, kwargs)
         tensors = [a for a in (*args, *kwargs.values()) if is_a(a, torch.Tensor)]
-        if not all(t in self.ledger.ops.values and self.ledger.ops.inputs.is_inside(t) for t in tensors):
+        before = fn.cache_info()
+        made_inside = all(t in self.ledger.ops.values and self.ledger.ops.inputs.is_inside(t) for t in tensors)
+        if tensors and not (made_inside and before.maxsize in (1, None)):  # of several values, it evicts one after the other
             text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a graph can't do."
             self.journal.refuse_call("MP106", text, site=site)
             return
         self.access.arguments.read(site, args, kwargs)
-        before = fn.cache_info()
 
         def returned(result: Any) -> Any:
             if not tensors:
@@ -59,9 +63,21 @@ class Caches(Tracker):
             elif fn.cache_info().misses == before.misses:
                 text = f"`{getattr(fn, '__name__', '?')}` returns a value that its cache kept for a tensor of the region."
                 self.journal.refuse("MP106", text, site=site)
+            elif before.maxsize == 1:
+                self._occupied[id(fn)] = (fn, site)
             return result  # a cache can't know a tensor that was created in this call: the function runs each time
 
         self.basics.stack.on_return(returned)
+
+    def guard_occupied(self) -> None:
+        """At exit: what else the program had in these caches has been evicted. A replay evicts nothing, so it needs a cache
+        that nobody has filled since."""
+        for fn, site in self._occupied.values():
+            self._guard_state(fn, fn.cache_info(), site)
+
+    def _guard_state(self, fn: Any, info: Any, site: Any) -> None:
+        counts = self.sources.make("cache_state", self.facts.roots.const_root(fn).source, None)
+        self.refgraph.read(counts, guard.EQUAL, f"{info.misses} misses, {info.currsize} entries", site)
 
     def _returned(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
         after = fn.cache_info()
@@ -87,6 +103,5 @@ class Caches(Tracker):
                 self.journal.refuse("MP111", text, site=site)
                 return
         root = self.facts.roots.const_root(fn).source
-        counts = self.sources.make("cache_state", root, None)
-        self.refgraph.read(counts, guard.EQUAL, f"{before.misses} misses, {before.currsize} entries", site)
+        self._guard_state(fn, before, site)
         self.facts.values.read(self.sources.make("cached", root, (tuple(args), tuple(kwargs.items()))), result, site)

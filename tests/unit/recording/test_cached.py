@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import torch
 
@@ -76,8 +77,9 @@ def test_a_tensor_that_the_region_makes_is_never_in_a_cache() -> None:
         mask = x > 0
         return weights(x.shape, mask) + weights(x.shape, mask)
 
+    several = functools.lru_cache(maxsize=4)(weights.__wrapped__)
     inputs = [torch.randn(2, 3) for _ in range(4)]
-    for fn, hits in ((f, 3), (twice, 0)):
+    for fn, hits in ((f, 3), (twice, 0), (lambda x: x * several(x.shape, x > 0), 0)):
         runs.clear()
         expected = [fn(x) for x in inputs]
         ran = len(runs)
@@ -85,3 +87,27 @@ def test_a_tensor_that_the_region_makes_is_never_in_a_cache() -> None:
         for x, want in zip(inputs, expected, strict=True):
             torch.testing.assert_close(compiled(x), want)
         assert region_of(compiled).hits == hits and len(runs) == 2 * ran  # a replay repeats what the function does
+
+
+def test_what_such_a_call_evicts_is_gone() -> None:
+    """The program changes what it is given: with the value still in the cache, it would be given the changed one."""
+
+    @functools.lru_cache(maxsize=1)
+    def weights(size: int, mask: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.ones(size) if mask is None else mask.float()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * weights(len(x), x > 0)
+
+    def program(call: Callable[[torch.Tensor], torch.Tensor]) -> list[list[float]]:
+        weights.cache_clear()
+        results = []
+        for n in (0, 1, 2, 3, 4, 5):
+            results.append(call(torch.tensor([-1.0, 1.0 * n, 2.0])).tolist())
+            if n != 3:
+                results.append(weights(3).add_(1).tolist())
+        return results
+
+    compiled = magpy_core.compile(f, backend="eager")
+    assert program(compiled) == program(f)
+    assert region_of(compiled).hits == 1  # where nobody had used the cache in between

@@ -10,7 +10,9 @@ import torch
 
 from magpy_core.backends import background
 from magpy_core.backends.aot import AotBackend
+from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.eager import EagerBackend
+from magpy_core.backends.tuning import Tuning
 from magpy_core.regions import overhead
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.region import Region
@@ -195,6 +197,48 @@ def test_what_is_called_rarely_is_not_compiled(monkeypatch: pytest.MonkeyPatch) 
     worth.append(True)
     assert region(torch.ones(1)).item() == 2.0
     assert started
+
+
+def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first level of a guard has copied the checks of the code before; better code may have more."""
+    ready: list[bool] = []
+    served: list[int] = []
+
+    def compile_it(self: Any, gm: Any, fakes: Any, *, tuning: Tuning, **more: Any) -> CompiledGraph:
+        made = EagerBackend().compile(gm, fakes)
+
+        def run(*given: torch.Tensor) -> Any:
+            served.append(max(map(len, given)))
+            return made.fn(*given)
+
+        return CompiledGraph(run, guards=["L[0].size()[0] < 6"]) if tuning.mode == "max" else made
+
+    def add() -> background.Compilation:
+        added.append(background.Compilation())
+        return added[-1]
+
+    added: list[background.Compilation] = []
+    monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    monkeypatch.setenv("MAGPY_DICT_TAGS", "always")
+    monkeypatch.setattr(background, "available", lambda: True)
+    monkeypatch.setattr(background.QUEUE, "add", add)
+    monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: compilation is added[0] or bool(ready))
+    monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
+    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: True))
+    monkeypatch.setattr(Overhead, "affords", lambda self, seconds, unnoticed=0.0: True)
+    monkeypatch.setattr(AotBackend, "compile", compile_it)
+    session = Session(mode="compiled", backend="inductor", background=True, compile_mode="max")
+    net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(1, 1), torch.nn.ReLU())
+    region = region_of(session, lambda x: net(x * 2))
+    for n in (2, 3, *[4, 5] * 40):
+        region(torch.ones(n, 1))
+    assert region.recordings == 2 and region.hits > 40 and not served
+    ready.append(True)
+    for n in [4, 5] * 40:
+        region(torch.ones(n, 1))
+    assert served and region.recordings == 2
+    assert torch.equal(region(torch.ones(9, 1)), net(torch.full((9, 1), 2.0)))
+    assert max(served) == 5 and region.recordings == 3
 
 
 def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
