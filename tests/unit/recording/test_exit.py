@@ -15,7 +15,7 @@ from tests.unit.recording.help import World, site
 
 def leave(world: World, result: Any, error: BaseException | None = None, active: Any = None) -> Any:
     above = world.above
-    nodes = SimpleNamespace(one_node=SimpleNamespace(active=active), modes=above.modes)
+    nodes = SimpleNamespace(one_node=SimpleNamespace(active=active), modes=above.modes, caches=above.caches)
     return world.build(Exit, nodes=nodes).plan(result, error)
 
 
@@ -28,7 +28,10 @@ def test_what_is_left_open_is_looked_at() -> None:
     world = World()
     leave(world, None)
     names = {name for name, _ in world.calls}
-    assert {"imports.imports_failed", "output.loggers_changed", "outside.context_left", "modes.left_open"} <= names
+    assert {
+        "imports.imports_failed", "output.loggers_changed", "outside.context_left", "outside.settings_left",
+        "caches.guard_occupied", "modes.left_open",
+    } <= names  # fmt: skip
 
 
 def test_a_changed_list_is_an_effect() -> None:
