@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch.autograd.function import BackwardCFunction
+from torch.utils.hooks import RemovableHandle
 
 
 def reached_nodes(tensors: Iterable[torch.Tensor]) -> list[Any]:
@@ -37,9 +38,12 @@ def has_hooks(node: Any) -> bool:
         return None
 
     for register in (node.register_hook, node.register_prehook):
+        number = RemovableHandle.next_id  # programs see it: the keys of a module's hooks
         handle = register(probe)
         hooks = handle.hooks_dict_ref()
         handle.remove()
+        if RemovableHandle.next_id == number + 1:  # no other thread has registered a hook
+            RemovableHandle.next_id = number
         if hooks:
             return True
     return False

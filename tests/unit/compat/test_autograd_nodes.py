@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from magpy_core._compat.torch.autograd_nodes import has_hooks, is_freed, is_leaf_node, is_plain_node, reached_nodes
 from magpy_core._compat.torch.fake import new_fake_mode
@@ -39,7 +40,9 @@ def test_custom_functions_are_not_plain() -> None:
 def test_hooks_of_nodes_are_found_and_none_is_left() -> None:
     leaf = torch.ones(3, requires_grad=True)
     node = torch.autograd.graph.get_gradient_edge(leaf).node
+    number = RemovableHandle.next_id
     assert not has_hooks(node) and not has_hooks(node)
+    assert RemovableHandle.next_id == number  # a program's next hook has the key that it would have had
     handle = node.register_hook(lambda *gradients: None)
     assert has_hooks(node)
     handle.remove()
