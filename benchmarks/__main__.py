@@ -30,7 +30,7 @@ BENCHMARKS = {
     "guards_bert": "benchmarks.guards",
     "guards_gpt48": "benchmarks.guards",
     "monitored_step": "benchmarks.monitored",
-    "whole_step_gpt": "benchmarks.whole_step",
+    "whole_step_gpt": "benchmarks.whole_step.measure",
     "check_char_gpt": "benchmarks.monitored",
     **{f"never_slower_{name}": "benchmarks.never_slower.measure" for name in [*PROGRAMS, "findings"]},
     "compile_blocks": "benchmarks.blocks",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.regions.overhead import Overhead
@@ -13,6 +15,7 @@ from magpy_core.regions.steps import Steps
 class Options:
     """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
     Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's.
+    ``on_left``: called with a region after each of its calls that returned.
     ``dynamic``: whether sizes vary from the first call on (True), never (False), or once they have varied (None)."""
 
     mode: str = "compiled"
@@ -26,3 +29,4 @@ class Options:
     steps: Steps | None = None
     tuning: Tuning = DEFAULT
     dynamic: bool | None = None
+    on_left: Callable[[Any], None] | None = None

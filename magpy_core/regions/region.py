@@ -134,11 +134,12 @@ class Region:
         _thread.depth = _INSIDE
         try:
             self.calls += 1
-            if self.options.measure:
-                return self.times.call(self, args, kwargs)
-            return self.dispatch(args, kwargs)
+            result = self.times.call(self, args, kwargs) if self.options.measure else self.dispatch(args, kwargs)
         finally:
             _thread.depth = before
+        if self.options.on_left is not None:
+            self.options.on_left(self)
+        return result
 
     # Around a call there may be a torch.compile of the user's, which would trace and compile our own functions.
     hide(__call__)

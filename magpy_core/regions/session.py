@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,7 @@ from magpy_core.regions.options import Options
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.progress import State, compile_progress
 from magpy_core.regions.region import Region, busy, line_location
+from magpy_core.regions.step_functions import StepFunction, StepFunctions
 from magpy_core.regions.step_report import step_report
 from magpy_core.regions.steps import Steps
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 class Session:
     """Regions by key. ``on_finding`` is called for new findings and for one seen again (its count raised); ``on_region``
-    after a capture. Raises UnknownBackend for a backend that does not exist."""
+    after a capture, ``on_left`` after each call of a region. Raises UnknownBackend for a backend that does not exist."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Session:
         measure: bool = False,
         background: bool = False,
         compile_mode: str = "default",
+        on_left: Callable[[Any], None] | None = None,
     ) -> None:
         get_backend(backend)
         backend, tuning = tuned(backend, compile_mode)
@@ -53,11 +55,13 @@ class Session:
             overhead=overhead,
             steps=self._steps,
             tuning=tuning,
+            on_left=on_left,
         )
         self.current_step = 0
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}
         self._names: dict[str, int] = {}
+        self._step_functions = StepFunctions(self._listeners)
 
     def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Region:
         """The region of ``key``, created on first use."""
@@ -67,6 +71,13 @@ class Session:
             found = Region(self._new_id(name), kind, name, location, target, self.options, self._listeners)
             self._regions[key] = found
         return found
+
+    def step_function(
+        self, key: Hashable, *, name: str, file: str, line: int, target: Callable[..., Any], parts: Iterable[Region]
+    ) -> StepFunction:
+        """A region, on trial, in place of ``parts``: the regions of the modules and optimizers that it calls."""
+        region = self.region(key, kind="function", name=name, file=file, line=line, target=target)
+        return self._step_functions.add(region, parts)
 
     def _new_id(self, name: str) -> str:
         n = self._names[name] = self._names.get(name, 0) + 1
@@ -83,16 +94,18 @@ class Session:
         self._regions[("compile", id(region))] = region
 
     def stepped(self, n: int, *, whole: bool = False) -> None:
-        """Step ``n`` of the program has ended: a ``whole`` training step or, in a program without optimizers, a call."""
+        """Step ``n`` of the program has ended: a ``whole`` training step or, in a program without optimizers, a call. Never
+        inside of a region's call, where this would be part of what is recorded."""
         self.current_step = n
-        for region in self.regions:
+        self._step_functions.settle()
+        for region in self._regions.values():
             region.stepped()
         if self.options.measure:
             self._steps.are_whole = whole
-            self._steps.stepped(inside=self.in_region())
+            self._steps.stepped()
 
     def _step_ended(self, kind: str, timed: bool) -> None:
-        for region in self.regions:
+        for region in self._regions.values():
             region.times.stepped(kind)
         if timed:
             self._steps.turns.end()
@@ -101,14 +114,14 @@ class Session:
 
     def _slower(self) -> list[Region]:
         """What made the steps slower that were timed: single regions, or if it is none by itself, all of them together."""
-        regions = [region for region in self.regions if region.times.by_step and region.captures]
+        regions = [region for region in self._regions.values() if region.times.by_step and region.captures]
         interval = self._steps.interval()
         alone = [region for region in regions if region.times.is_slower()]
         return alone or (regions if interval is not None and interval[1] < 1.0 else [])
 
     def compile_progress(self) -> dict[State, list[str]]:
         """What is being compiled now."""
-        return compile_progress(self.regions)
+        return compile_progress(self._regions.values())
 
     def step_report(self) -> StepReport:
         """The training step in figures, up to now."""
@@ -116,6 +129,7 @@ class Session:
 
     def finish(self) -> None:
         """The program has ended: report what its timings show (MP4xx)."""
+        self._step_functions.settle(finally_=True)
         for region in self.regions:
             region.finish()
         compiled = next((region for region in self.regions if region.times.compile_seconds(region.captures)), None)
@@ -131,11 +145,13 @@ class Session:
 
     @property
     def regions(self) -> list[Region]:
-        return list(self._regions.values())
+        """As reports show them."""
+        return [region for region in self._regions.values() if not self._step_functions.hides(region)]
 
     @property
     def findings(self) -> list[Finding]:
-        return [f for region in self._regions.values() for f in region.findings.values()]
+        of_regions = [finding for region in self.regions for finding in region.findings.values()]
+        return of_regions + self._step_functions.findings
 
     @staticmethod
     def in_region() -> bool:

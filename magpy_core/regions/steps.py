@@ -34,8 +34,8 @@ class Happened:
 
 
 class Steps:
-    """Of one session. ``stepped`` ends a step; one that ends inside of a region's call, when that call has
-    returned. ``on_end`` is called then, with its kind if it was timed, and whether enough have been."""
+    """Of one session. ``stepped`` ends a step, when no region is being called. ``on_end`` is called then, with its kind if
+    it was timed, and whether enough have been."""
 
     def __init__(self, on_end: Callable[[str, bool], None] = lambda kind, timed: None) -> None:
         self._on_end = on_end
@@ -51,7 +51,6 @@ class Steps:
         self.are_whole = False  # whether they are training steps, with an optimizer's at their end
         self._began = self._first = perf_counter()
         self._every = 1
-        self._ended_inside = False
 
     @property
     def seconds(self) -> float:
@@ -81,20 +80,8 @@ class Steps:
         self.plain, self.compiled = [], []
         self.turns.begin()
 
-    def stepped(self, *, inside: bool) -> None:
-        """A step has ended, perhaps ``inside`` of a region's call."""
-        if inside:
-            self._ended_inside = True
-        else:
-            self._end()
-
-    def left_region(self) -> None:
-        """A region's call has returned."""
-        if self._ended_inside:
-            self._ended_inside = False
-            self._end()
-
-    def _end(self) -> None:
+    def stepped(self) -> None:
+        """A step has ended."""
         now = perf_counter()
         seconds, self._began = now - self._began, now
         kind, waited = self.now.kind, self.now.waited

@@ -80,12 +80,6 @@ class RegionTimes:
 
     def call(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""
-        try:
-            return self._call(region, args, kwargs)
-        finally:
-            self.steps.left_region()
-
-    def _call(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         hits, recordings = region.hits, region.recordings
         compiles = region.options.mode == "compiled" and bool(region.captures) and not region.disabled
         self.turn += 1

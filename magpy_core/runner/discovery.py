@@ -1,7 +1,8 @@
 """Discovers the regions of a running program. Key type: Discovery.
 
-There are three kinds: an outermost ``nn.Module.__call__``, an ``Optimizer.step``, and functions named by the user. Calls
-inside a region, in a backward pass, under another tracer or in another process are not affected.
+There are four kinds: an outermost ``nn.Module.__call__``, an ``Optimizer.step``, functions that run a whole training step,
+and functions named by the user. Calls inside a region, in a backward pass, under another tracer or in another process are
+not affected.
 
 torch is patched at class level right after the program's own ``import torch``: an earlier import would read environment
 variables before the program has set them. ``Optimizer.step`` is replaced on each class that defines one, *inside* the
@@ -17,11 +18,13 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from magpy_core.runner import naming
 from magpy_core.runner.monitoring import Monitoring
+from magpy_core.runner.step_functions import StepFunctions
+from magpy_core.runner.steps import StepsInside
 from magpy_core.runner.tracebacks import is_ours
 
 
@@ -107,40 +110,60 @@ class Discovery:
 
     def __init__(self, monitoring: Monitoring) -> None:
         self._monitoring = monitoring
+        monitoring.on_left = self.left
         self._clock = monitoring.clock
         self._modules = _Instances()
         self._optimizers = _Instances()
         self._names: dict[str, int] = {}
         self._keys = itertools.count()
-        self._steps_in: dict[int, int] = {}
+        self._steps_inside = StepsInside()
         self._local = threading.local()
         self._plain: Callable[[], bool] = lambda: False
+        self._step_functions = StepFunctions(self._make_step_function, self._call_function, self._outermost)
 
     # -- at each call
 
     def _call(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls an outermost region and counts the optimizer steps inside it."""
-        clock = self._clock
-        before = clock.optimizer_steps
+        """Calls an outermost region."""
         timeline = self._monitoring.timeline
-        out = region(*args, **kwargs) if timeline is None else timeline.call(region, args, kwargs)
-        made = clock.optimizer_steps - before
-        if made:
-            self._steps_in[id(region)] = made
-        elif self._monitoring.compiles and (known := self._steps_in.get(id(region))):
-            clock.optimizer_stepped(known)  # a replayed region steps without calling `step`
+        self._step_functions.enters()
+        self._local.called = region
+        try:
+            return region(*args, **kwargs) if timeline is None else timeline.call(region, args, kwargs)
+        finally:
+            self._local.called = None
+            self._step_functions.leaves()
+            self._clock.announce()  # of a region that raised, or of an engine without `left`
+
+    def left(self, region: Any) -> None:
+        """Counts the steps inside a call of ``region`` that has returned."""
+        clock = self._clock
+        made = clock.announce()
+        replayed = self._steps_inside.replayed(region, made)
+        if replayed and self._monitoring.compiles:
+            clock.optimizer_stepped(replayed)
+        if (made or replayed) and getattr(self._local, "called", None) is not region:
+            clock.check()  # the program has compiled it: nothing of ours follows
+
+    def _call_function(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the region of a function; without an optimizer, its calls count as module calls."""
+        before = self._clock.optimizer_steps
+        out = self._call(region, args, kwargs)
+        if self._clock.optimizer_steps == before:
+            self._clock.module_called()
+        self._clock.check()
         return out
 
     def _outermost(self) -> bool:
         return self._monitoring.active and not self._monitoring.in_region() and not self._plain()
 
     def _make(self, kind: str, name: str, place: tuple[str, int], target: Callable[..., Any]) -> Any:
-        number = self._names.get(name, 0) + 1
-        self._names[name] = number
-        if number > 1:
-            name = f"{name} #{number}"
-        file, line = place
-        return self._monitoring.region((kind, next(self._keys)), kind=kind, name=name, file=file, line=line, target=target)
+        name, key, (file, line) = self._numbered(name), (kind, next(self._keys)), place
+        return self._monitoring.region(key, kind=kind, name=name, file=file, line=line, target=target)
+
+    def _numbered(self, name: str) -> str:
+        number = self._names[name] = self._names.get(name, 0) + 1
+        return f"{name} #{number}" if number > 1 else name
 
     def _find_or_none(self, find: Callable[[], Any]) -> Any:
         try:
@@ -170,6 +193,10 @@ class Discovery:
             ImportHook(lambda: before_first_frame(self._monitoring.start), COMPILER).install()
         self._plain = lambda: backward_pass()[0] != -1 or in_tracer()
         self._patch_module(torch.nn.Module, torch.compiler.is_compiling)
+        if self._monitoring.finds_step_functions:
+            from magpy_core._compat.torch.backward_watch import watch_backward
+
+            watch_backward(self._step_functions.passes_back, self._step_functions.leaves)
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
 
     def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
@@ -231,7 +258,9 @@ class Discovery:
         place = naming.definition_of(defined) or naming.call_site(naming.user_frame(caller))
         label = f"{variable}: {name}" if variable else name
         make = functools.partial(self._make, "module" if is_module else "optimizer", label, place, target)
-        return instances.get_or_make(thing, caller, make, shared=is_module and naming.created_for_this_call(caller))
+        region = instances.get_or_make(thing, caller, make, shared=is_module and naming.created_for_this_call(caller))
+        self._step_functions.made(region)
+        return region
 
     def _patch_optimizers(self, base: Any, is_compiling: Callable[[], bool]) -> None:
         todo = list(base.__subclasses__())
@@ -283,8 +312,11 @@ class Discovery:
             out = func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
         finally:
             self._local.in_step = False
-        self._clock.optimizer_stepped()
-        if not self._monitoring.in_region():
+        inside = self._monitoring.in_region()
+        self._clock.optimizer_stepped(inside=inside)
+        if not inside:
+            if region is not None:
+                self._step_functions.stepped(args[0])
             self._clock.check()
         return out
 
@@ -307,14 +339,19 @@ class Discovery:
             found = self._find_or_none(region) if self._outermost() else None
             if found is None:
                 return function(*args, **kwargs)
-            before = self._clock.optimizer_steps
-            out = self._call(found, args, kwargs)
-            if self._clock.optimizer_steps == before:
-                self._clock.module_called()  # without an optimizer, calls of the region count as module calls
-            self._clock.check()
-            return out
+            return self._call_function(found, args, kwargs)
 
         return call
+
+    # -- step functions
+
+    def _make_step_function(self, function: FunctionType, parts: list[Any]) -> Any:
+        code = function.__code__
+        place = naming.definition_of(function) or (code.co_filename, code.co_firstlineno)
+        name = self._numbered(function.__qualname__.rpartition("<locals>.")[2])
+        make = self._monitoring.step_function
+        key = ("step", next(self._keys))
+        return self._find_or_none(lambda: make(key, name=name, place=place, target=function, parts=parts))
 
 
 def _caller() -> FrameType | None:

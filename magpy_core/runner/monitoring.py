@@ -34,6 +34,7 @@ class Monitoring:
         self._session: Any = None
         self.in_region: Callable[[], bool] = lambda: False  # called at each call of a module
         provider.use(self.start)  # functions that the program compiles itself become regions of this session
+        self.on_left: Callable[[Any], None] = lambda region: None  # a call of a region has returned
         self._lock = threading.RLock()
         self._closed = False
         self.active = True
@@ -55,6 +56,17 @@ class Monitoring:
         region = session.region(key, kind=kind, name=name, file=file, line=line, target=target)
         self.clock.mark("first_region")
         return region
+
+    @property
+    def finds_step_functions(self) -> bool:
+        return bool(self._request["session_factory"] == SESSIONS["magpy"])
+
+    def step_function(
+        self, key: Hashable, *, name: str, place: tuple[str, int], target: Callable[..., Any], parts: list[Any]
+    ) -> Any:
+        """The region, on trial, of a function that runs a whole training step."""
+        session, (file, line) = self._session, place
+        return session and session.step_function(key, name=name, file=file, line=line, target=target, parts=parts)
 
     def start(self) -> Any:
         """The session, which is created if there is none yet; None if the engine is not available."""
@@ -82,11 +94,15 @@ class Monitoring:
                 self.add("MP910", f"[tool.magpy] call-policy is invalid ({exc}): fix it.")
         module, _, attribute = self._request["session_factory"].partition(":")
         factory = getattr(importlib.import_module(module), attribute)
+        engine: dict[str, Any] = {}
         compiled = {"mode": "compiled", "backend": self._request["backend"], "measure": True}
         if self._request["session_factory"] == SESSIONS["magpy"]:
             compiled["background"] = self._request["compile"] == "background"
             compiled["compile_mode"] = self._request.get("compile_mode", "default")
+        if self.finds_step_functions:
+            engine["on_left"] = self.on_left
         return factory(
+            **engine,
             cache_limit=self._request["cache_limit"],
             on_finding=self._forward.finding,
             on_region=lambda region: self._forward.region(id(region), region.summary),

@@ -1,4 +1,4 @@
-"""Counts steps and ends the program after the last one, like Ctrl-C. Key types: StepClock, StopAfterSteps."""
+"""Counts steps and ends the program after the last one, like Ctrl-C. Key types: StepClock, StepsInside, StopAfterSteps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import _thread
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 _REPEATS = 5
 
@@ -32,7 +34,7 @@ class StepClock:
         self._on_stop, self._end, self._grace = on_stop, end, grace
         self.on_step: Callable[[int], None] = lambda n: None
         self.limit = self._next_stop = limit
-        self.optimizer_steps = self.module_calls = self._stops = 0
+        self.optimizer_steps = self.module_calls = self._stops = self._unannounced = 0
         self.has_optimizer = self.stopped = False
         self._start = time.monotonic()
         self._marks: dict[str, float] = {}
@@ -60,12 +62,21 @@ class StepClock:
         """Restarts the clock when the user's code begins."""
         self._start = time.monotonic()
 
-    def optimizer_stepped(self, times: int = 1) -> None:
-        """Counts a step; ``check`` is called separately, outside regions."""
+    def optimizer_stepped(self, times: int = 1, *, inside: bool = False) -> None:
+        """Counts a step; ``check`` is called separately, outside regions. One that was made ``inside`` of a region's call is
+        announced when that call has returned: what we do then must be no part of a recording."""
         self.has_optimizer = True
-        for _ in range(times):
-            self.optimizer_steps += 1
-            self._stepped()
+        self._unannounced += times
+        if not inside:
+            self.announce()
+
+    def announce(self) -> int:
+        """Announces the steps that were made in a region's call; returns how many."""
+        made, self._unannounced = self._unannounced, 0
+        if made:
+            self.optimizer_steps += made
+            self._stepped()  # once: of two in one call, neither has a time of its own
+        return made
 
     def module_called(self) -> None:
         self.module_calls += 1
@@ -99,3 +110,24 @@ class StepClock:
         if threading.current_thread() is not threading.main_thread():
             _thread.interrupt_main()
         raise StopAfterSteps
+
+
+class StepsInside:
+    """Optimizer steps inside of regions: a replayed call makes those of the recorded one, without calling ``step``."""
+
+    def __init__(self) -> None:
+        self._of: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        """Captures with steps inside: how many, and the capture's replays when last seen."""
+
+    def replayed(self, region: Any, made: int) -> int:
+        """The steps in the replay that the last call of ``region`` was, in which ``step`` was called ``made`` times."""
+        count = 0
+        captures = list(region.captures)
+        for capture in captures:
+            steps, hits = self._of.get(capture, (0, capture.hits))
+            if capture.hits > hits:
+                self._of[capture] = (steps, capture.hits)
+                count += steps
+        if made and captures and captures[0] not in self._of:  # newest first: the call was recorded
+            self._of[captures[0]] = (made, captures[0].hits)
+        return count

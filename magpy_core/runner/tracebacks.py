@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+
+
+_hidden: set[CodeType] = set()
+
+
+def hide_frames_of(code: CodeType) -> None:
+    """``code`` is ours, although it names a file of the user's."""
+    _hidden.add(code)
 
 
 def is_ours(filename: str) -> bool:
@@ -31,7 +39,7 @@ def _strip_frames(tb: TracebackType | None) -> TracebackType | None:
         frame = tb.tb_frame
         bottom = frame.f_back is None or frame.f_globals.get("__name__") == "magpy_bootstrap"
         bootstrap = frame.f_code.co_filename == "<string>" and bottom
-        if not bootstrap and not is_ours(frame.f_code.co_filename):
+        if not bootstrap and not is_ours(frame.f_code.co_filename) and frame.f_code not in _hidden:
             kept.append(tb)
         tb = tb.tb_next
     below: TracebackType | None = None

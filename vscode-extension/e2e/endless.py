@@ -1,4 +1,4 @@
-"""A training that never ends, with data loaded in a process of its own: what Cancel has to stop."""
+"""An endless training loop with a data-loading process: Cancel must end both."""
 
 import itertools
 

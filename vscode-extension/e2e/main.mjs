@@ -1,11 +1,11 @@
-// End to end: the packaged extension in a real VS Code in a real Chromium, as a person uses it.
+// End-to-end tests: the packaged extension in VS Code in Chromium, operated as by a user.
 //
 //   npm run e2e            examples/char_gpt and examples/early_exit with MAGPY_PYTHON (default: the repository's .venv)
 //
 // MAGPY_E2E_CACHE     where VS Code's server is installed (default: .cache/e2e of the repository)
-// MAGPY_E2E_ARGS      the programs' arguments (default: --steps 30, as a whole training takes minutes)
-// MAGPY_E2E_ONLY      the names of stories, to tell only those (they need not work without the ones before)
-// MAGPY_E2E_PICTURES  =yes: those of the README and the walkthrough are taken from this run's screenshots
+// MAGPY_E2E_ARGS      the programs' arguments (default: --steps 30, because a complete training takes minutes)
+// MAGPY_E2E_ONLY      names of stories, separated by commas, to run only those (a story may depend on earlier ones)
+// MAGPY_E2E_PICTURES  =yes: the pictures of the README and the walkthrough are replaced by this run's screenshots
 // Screenshots go to artifacts/e2e of the repository.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
@@ -26,7 +26,7 @@ const only = process.env.MAGPY_E2E_ONLY?.split(",");
 const args = (process.env.MAGPY_E2E_ARGS ?? "--steps 30").split(" ").filter(Boolean);
 
 if (!existsSync(python)) {
-  console.error(`There is no Python at ${python}: run \`make e2e\`, or set MAGPY_PYTHON to one that has MagPy installed.`);
+  console.error(`There is no Python at ${python}: run \`make e2e\`, or set MAGPY_PYTHON to a Python that has MagPy installed.`);
   process.exit(2);
 }
 execFileSync("npm", ["run", "--silent", "package"], { cwd: extension, stdio: ["ignore", "ignore", "inherit"] });
@@ -35,7 +35,7 @@ const executablePath = findChromium();
 rmSync(shots, { recursive: true, force: true });
 mkdirSync(shots, { recursive: true });
 
-// Copies: the programs write checkpoints, and the test must not touch the repository.
+// Copies, because the programs write checkpoints and the tests must not change the repository.
 const workspace = join(cache, "workspace");
 rmSync(workspace, { recursive: true, force: true });
 mkdirSync(join(workspace, ".vscode"), { recursive: true });
@@ -54,7 +54,7 @@ const common = {
   entry,
   vsix: join(extension, "magpy.vsix"),
   env: { PYTHONPATH: repository, OMP_NUM_THREADS: process.env.OMP_NUM_THREADS ?? "1" },
-  // How fast a busy machine runs what is compiled (MP401) is not what these stories are about.
+  // Whether compiled code is slower (MP401) depends on the load of the machine, which must not change the results.
   settings: { "magpy.interpreter": python, "magpy.args": args, "magpy.severity": { MP401: "information" } },
 };
 const browser = await chromium.launch({
@@ -66,15 +66,15 @@ const browser = await chromium.launch({
 });
 let failed = false;
 
-async function within(name, trust, told) {
+async function runStories(name, trust, selected) {
   const server = await startServer({ ...common, trust, folder: join(cache, `profile-${name}`) });
   let window;
   try {
     window = await Window.open(browser, { port: server.port, workspace, file: join(workspace, "char_gpt", "train.py"), shots });
-    for (const story of told.filter(({ name }) => only === undefined || only.includes(name))) {
-      const begin = Date.now();
+    for (const story of selected.filter(({ name }) => only === undefined || only.includes(name))) {
+      const start = Date.now();
       await story(window, { workspace, extension, tiny: join(extension, "e2e", "tiny.py"), server: server.pid });
-      console.log(`ok    ${story.name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
+      console.log(`ok    ${story.name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
     }
   } catch (error) {
     failed = true;
@@ -87,7 +87,7 @@ async function within(name, trust, told) {
 }
 
 try {
-  await within("trusted", true, [
+  await runStories("trusted", true, [
     stories.opens, stories.checks, stories.listsNotes, stories.hoversOverNote, stories.marksGraphBreak,
     stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
     stories.showsNodesOfLine, stories.showsGuards, stories.showsReport, stories.dropsStaleFinding, stories.followsSettings,
@@ -96,7 +96,7 @@ try {
     projects.checksTwoRanks, projects.checksNotebook, projects.keepsFoldersApart,
   ]);
   if (only === undefined || only.includes(stories.refusesUntrusted.name)) {
-    await within("restricted", false, [stories.refusesUntrusted]);
+    await runStories("restricted", false, [stories.refusesUntrusted]);
   }
 } finally {
   await browser.close();

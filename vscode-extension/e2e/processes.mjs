@@ -1,21 +1,21 @@
-// What runs on the machine, from Linux's /proc. Exports: descendants, alive, languageServers.
+// The machine's processes, read from Linux's /proc. Exports: descendants, alive, languageServers.
 import { readdirSync, readFileSync } from "node:fs";
 
 function read(pid, name) {
   try {
     return readFileSync(`/proc/${pid}/${name}`, "utf8");
   } catch {
-    return ""; // it has just ended
+    return ""; // the process has ended
   }
 }
 
-/** [state, parent] of a process; its name, in parentheses before them, may hold anything. */
+/** [state, parent] of a process. They follow its name, which is in parentheses and may contain anything. */
 function stat(pid) {
   const [state, parent] = read(pid, "stat").split(") ").at(-1).split(" ");
   return [state ?? "", Number(parent)];
 }
 
-/** Everything below the process `root`, zombies left out. */
+/** All descendants of the process `root`, without zombies. */
 export function descendants(root) {
   const children = new Map();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number)) {
@@ -36,7 +36,7 @@ export function alive(pid) {
   return !["", "Z"].includes(stat(pid)[0]);
 }
 
-/** MagPy's language servers below the process `root`; a child between fork and exec still looks like its parent. */
+/** MagPy's language servers below the process `root`, without their children, which look like their parent between fork and exec. */
 export function languageServers(root) {
   const found = descendants(root).filter((pid) => read(pid, "cmdline").includes("lsp_server.server.main"));
   return found.filter((pid) => !found.includes(stat(pid)[1]));

@@ -1,4 +1,4 @@
-"""Two processes of torch.distributed: one graph break in both, one that only rank 1 comes to."""
+"""Two torch.distributed processes: one graph break in both, and one that only rank 1 reaches."""
 
 import torch
 import torch.distributed as dist

@@ -1,49 +1,49 @@
-// What several stories do. Exports: LONG, expect, lineOf, workers, check, hover, endHover, tab.
+// Steps that stories share. Exports: LONG_TIMEOUT, expect, lineOf, workers, check, hover, endHover, waitForTab.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { descendants, languageServers } from "./processes.mjs";
 import { until } from "./vscode.mjs";
 
-export const LONG = 420_000; // compiling, on a slow machine with other work
+export const LONG_TIMEOUT = 420_000; // for compiling on a slow, busy machine
 
-export function expect(truth, what) {
-  if (!truth) {
-    throw new Error(`expected: ${what}`);
+export function expect(condition, description) {
+  if (!condition) {
+    throw new Error(`expected: ${description}`);
   }
 }
 
-/** The number of the first line of a file with this text. */
+/** The number of the first line of `file` that contains `text`. */
 export function lineOf(workspace, file, text) {
-  const line = readFileSync(join(workspace, file), "utf8").split("\n").findIndex((one) => one.includes(text)) + 1;
+  const line = readFileSync(join(workspace, file), "utf8").split("\n").findIndex((content) => content.includes(text)) + 1;
   expect(line > 0, `${text} in ${file}`);
   return line;
 }
 
-/** The processes below the language server, which has none but those of runs. */
+/** The processes of runs: the language server starts no others. */
 export function workers(server) {
-  const [only, ...more] = languageServers(server);
-  expect(only !== undefined && more.length === 0, "one language server");
-  return descendants(only);
+  const [languageServer, ...others] = languageServers(server);
+  expect(languageServer !== undefined && others.length === 0, "one language server");
+  return descendants(languageServer);
 }
 
-/** Check by its lens, until the result is there. */
+/** Clicks the Check lens and waits for the end of the run. */
 export async function check(window, shot) {
   await window.clickLens(/^Check$/);
   await window.lens(/Checking… \(click to cancel\)/).waitFor();
   if (shot) {
     await window.shot(shot);
   }
-  await window.lens(/^Check$/).waitFor({ timeout: LONG });
+  await window.lens(/^Check$/).waitFor({ timeout: LONG_TIMEOUT });
 }
 
-/** Hovers over underlined code and waits for a text that has all these. */
+/** Hovers over the underlined `code` and waits until the hover contains all `texts`. */
 export async function hover(window, severity, code, ...texts) {
   const shown = window.page.locator(".monaco-hover:visible").first();
-  let at = "";
+  let hovered = "";
   await until(async () => {
     const place = await window.squiggle(severity, code);
-    if (at !== `${place.x} ${place.y}`) {
-      at = `${place.x} ${place.y}`; // lines move when a lens or a panel comes or goes above or below them
+    if (hovered !== `${place.x} ${place.y}`) {
+      hovered = `${place.x} ${place.y}`; // lines move when a lens or a panel appears or disappears
       await window.page.mouse.move(place.x + place.width / 3, place.y + place.height / 2);
     }
     const text = (await shown.innerText({ timeout: 1_000 }).catch(() => "")).replaceAll("\u00a0", " ");
@@ -57,6 +57,6 @@ export async function endHover(window) {
   await window.page.locator(".monaco-hover:visible").waitFor({ state: "detached" });
 }
 
-export function tab(window, text) {
+export function waitForTab(window, text) {
   return window.page.locator(".tab", { hasText: text }).first().waitFor();
 }

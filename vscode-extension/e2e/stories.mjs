@@ -1,20 +1,20 @@
-// What a person does with the extension, one function each. They build on each other, in the order main.mjs calls them.
+// What a user does with the extension, one function for each story. They depend on each other, in the order of main.mjs.
 //
-// The workspace has two of the examples: char_gpt, which is captured completely (notes, no warnings), and early_exit, which
-// has a graph break; and endless.py, to be cancelled.
+// The workspace contains two of the examples, char_gpt, which is captured completely (notes, no warnings), and early_exit, which
+// has a graph break; and the programs of this folder: endless.py is cancelled, tiny.py is compared, checked on save and fixed.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
 import { alive, languageServers } from "./processes.mjs";
-import { check, endHover, expect, hover, lineOf, LONG, tab, workers } from "./steps.mjs";
+import { check, endHover, expect, hover, lineOf, LONG_TIMEOUT, waitForTab, workers } from "./steps.mjs";
 import { until } from "./vscode.mjs";
 
 const GPT = "char_gpt/train.py";
 const EARLY_EXIT = "early_exit/train.py";
 const TINY = "tiny/train.py";
 const ENDLESS = "endless/train.py";
-const BRANCH = "y.sum() > 0"; // the tiny program's
-const BREAK = "confidence.item() > self.threshold";
+const TINY_BREAK = "y.sum() > 0";
+const EARLY_EXIT_BREAK = "confidence.item() > self.threshold";
 
 export async function opens(window, { server }) {
   await window.status(/^\s*MagPy\s*$/);
@@ -40,15 +40,15 @@ export async function listsNotes(window) {
   await (await window.problem("MP306", "optimizer.")).waitFor();
   expect((await page.locator(".markers-panel .codicon-warning, .markers-panel .codicon-error").count()) === 0, "notes only");
   const note = await window.problem("MP301", "self.tokens_seen");
-  await note.dblclick(); // puts the cursor there and the editor's window on it
-  await window.active("char_gpt/model.py");
+  await note.dblclick(); // moves the cursor there and makes the line visible
+  await window.waitForActive("char_gpt/model.py");
   await window.squiggle("info", "self.tokens_seen");
   await window.summary(/model: GPT: \d+ graphs? · 0 breaks/).waitFor();
   await window.shot("04-notes");
 }
 
 export async function hoversOverNote(window, { workspace }) {
-  await window.goToLine(lineOf(workspace, "char_gpt/model.py", "self.tokens_seen +=")); // nothing is selected any more
+  await window.goToLine(lineOf(workspace, "char_gpt/model.py", "self.tokens_seen +=")); // clears the selection
   await hover(
     window, "info", "self.tokens_seen",
     "MP202", "MP301", "symbolic scalar", /self\.tokens_seen = 0 -> \d+/, "Why:", "What to do:", "region model: GPT",
@@ -66,16 +66,16 @@ export async function marksGraphBreak(window, { workspace }) {
   await window.status(/1 warning/);
   await window.goToLine(lineOf(workspace, EARLY_EXIT, "def forward(self, recording"));
   await window.summary(/model: EarlyExitNet: \d+ graphs? · 1 break/).waitFor();
-  const line = lineOf(workspace, EARLY_EXIT, BREAK);
-  const warning = await window.problem("MP101", "This branch depends on", BREAK, `Ln ${line}, `);
+  const line = lineOf(workspace, EARLY_EXIT, EARLY_EXIT_BREAK);
+  const warning = await window.problem("MP101", "This branch depends on", EARLY_EXIT_BREAK, `Ln ${line}, `);
   await warning.waitFor();
   await warning.dblclick();
   await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
   const cursor = page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).filter({ hasNotText: "selected" });
   await until(async () => {
-    // The editor may still be scrolling to the line: a click that meets it on the way selects nothing anew.
-    const place = await window.squiggle("warning", BREAK);
-    await page.mouse.click(place.x + place.width / 3, place.y + place.height / 2); // the cursor into it, nothing selected
+    // The editor may still be scrolling to the line, and a click during that does not clear the selection.
+    const place = await window.squiggle("warning", EARLY_EXIT_BREAK);
+    await page.mouse.click(place.x + place.width / 3, place.y + place.height / 2); // moves the cursor there and clears the selection
     return cursor.waitFor({ timeout: 1_000 }).then(() => true, () => false);
   }, "the cursor inside the warning");
   await window.shot("06-graph-break");
@@ -83,7 +83,7 @@ export async function marksGraphBreak(window, { workspace }) {
 }
 
 export async function hoversOverGraphBreak(window) {
-  await hover(window, "warning", BREAK, "MP101", "outcome = True", "outcome = False", "Why:", "What to do:", "torch.where", "found 4 times");
+  await hover(window, "warning", EARLY_EXIT_BREAK, "MP101", "outcome = True", "outcome = False", "Why:", "What to do:", "torch.where", "found 4 times");
   await window.shot("07-hover");
   await endHover(window);
 }
@@ -103,7 +103,7 @@ export async function explains(window) {
   }, "the code's page");
   await window.shot("08-explained");
   await window.palette("View: Close Editor", "Close Editor");
-  await window.active(EARLY_EXIT);
+  await window.waitForActive(EARLY_EXIT);
 }
 
 export async function runsCompiled(window, { workspace, server }) {
@@ -113,25 +113,25 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.clickLens("Run compiled");
   await window.status(/running/);
   await until(async () => /Run compiled: .*\n.*M parameters/.test(await window.terminalText()), "the program's output");
-  await window.goToEnd(); // the panel has covered it
+  await window.goToEnd(); // the panel has covered the lens
   await window.lens(/Running… \(click to cancel\)/).waitFor();
   await window.shot("09-running");
-  await window.status(/^(?!.*running)/, LONG);
-  expect(/^\s*MagPy\s*$/.test(await window.statusBar.innerText()), "a run that did not fail, without warnings");
+  await window.status(/^(?!.*running)/, LONG_TIMEOUT);
+  expect(/^\s*MagPy\s*$/.test(await window.statusBar.innerText()), "a successful run without warnings");
   await until(async () => /Found \d+ findings/.test(await window.terminalText()), "the report");
   await until(() => workers(server).length === 0, "the end of the program's processes");
   await window.goToLine(lineOf(workspace, GPT, "optimizer.step()"));
   await window.summary(/optimizer: AdamW: .* → [\d.]+ ms · [\d.]+x/).waitFor();
   await window.shot("10-run");
-  // The whole height for the output, to see the table above the reasons for recompiles.
+  // Maximized, so that the table above the reasons for recompiles is visible.
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
     return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /eager \/ .* compiled/.test(text);
   }, "the program's last line and the table of regions");
   await until(
-    () => page.evaluate(() => [...document.querySelectorAll(".terminal-resize-overlay")].every((one) => getComputedStyle(one).opacity === "0")),
-    "the end of the note on the terminal's size",
+    () => page.evaluate(() => [...document.querySelectorAll(".terminal-resize-overlay")].every((overlay) => getComputedStyle(overlay).opacity === "0")),
+    "the disappearance of the terminal's size overlay",
   );
   await page.mouse.move(5, 5);
   await page.locator(".workbench-hover-container:visible").waitFor({ state: "detached" });
@@ -139,14 +139,14 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
 }
 
-/** So that what is seen there next is of the next run. */
+/** Ensures that the terminal's next text is from the next run. */
 async function clearTerminal(window) {
   await window.palette("Terminal: Clear");
   await until(async () => !/step \d/.test(await window.terminalText()), "an empty terminal");
 }
 
-/** Waits until the program that runs has started a process of its own and works; returns all its processes. */
-async function busy(window, server) {
+/** Waits until the running program has printed a step and started another process; returns all its processes. */
+async function waitUntilBusy(window, server) {
   await until(async () => /step \d+ +loss/.test(await window.terminalText()), "the program's output");
   return until(() => {
     const found = workers(server);
@@ -154,7 +154,7 @@ async function busy(window, server) {
   }, "the program's processes");
 }
 
-async function ended(window, server, processes) {
+async function waitUntilCancelled(window, server, processes) {
   await window.status(/cancelled/);
   await until(() => !processes.some(alive) && workers(server).length === 0, "the end of all the program's processes");
 }
@@ -164,12 +164,12 @@ export async function cancels(window, { workspace, server }) {
   await window.goToEnd();
   await window.palette("MagPy: Run Compiled");
   await window.status(/running/);
-  const processes = await busy(window, server);
+  const processes = await waitUntilBusy(window, server);
   await window.goToLine(lineOf(workspace, ENDLESS, "optimizer.step()"));
   await window.squiggle("info", "optimizer.step()"); // while the program runs
   await window.status(/running/);
   await window.palette("MagPy: Cancel");
-  await ended(window, server, processes);
+  await waitUntilCancelled(window, server, processes);
   await window.goToEnd();
   await window.lens(/^Run compiled$/).waitFor();
   await window.shot("12-cancelled");
@@ -178,20 +178,20 @@ export async function cancels(window, { workspace, server }) {
 export async function cancelsByLens(window, { server }) {
   await clearTerminal(window);
   await window.clickLens("Run compiled");
-  const processes = await busy(window, server);
+  const processes = await waitUntilBusy(window, server);
   await window.clickLens(/Running… \(click to cancel\)/);
-  await ended(window, server, processes);
+  await waitUntilCancelled(window, server, processes);
   await window.lens(/^Run compiled$/).waitFor();
 }
 
 export async function cancelsByKey(window, { server }) {
   await clearTerminal(window);
   await window.clickLens("Run compiled");
-  const processes = await busy(window, server);
+  const processes = await waitUntilBusy(window, server);
   await window.page.locator(".part.panel .xterm:visible").first().click();
   await window.page.keyboard.press("Control+c");
-  await ended(window, server, processes);
-  await until(async () => /train.py: cancelled/.test(await window.terminalText()), "the terminal says so");
+  await waitUntilCancelled(window, server, processes);
+  await until(async () => /train.py: cancelled/.test(await window.terminalText()), "the message in the terminal");
   await window.hidePanel();
 }
 
@@ -208,7 +208,7 @@ export async function showsTree(window) {
   await window.shot("13-tree");
 }
 
-/** The search field of the graph, its result, and where its canvas is. */
+/** The graph's frame, with its search field, search result and canvas. */
 async function graphOf(window) {
   const frame = await window.frameWith("canvas#graph");
   await frame.locator("body[data-nodes]").waitFor();
@@ -225,7 +225,7 @@ export async function drawsGraph(window, { workspace }) {
   await until(async () => /^1 of \d+/.test(await found.innerText()), "the first result");
   await window.shot("14-graph");
   const box = await canvas.boundingBox();
-  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2); // what was found is in the middle
+  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2); // the match is in the middle
   const line = lineOf(workspace, EARLY_EXIT, "self.norm(self.conv(");
   await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
   await window.shot("15-node-to-line");
@@ -234,19 +234,19 @@ export async function drawsGraph(window, { workspace }) {
 export async function drawsReferences(window) {
   const { frame, found } = await graphOf(window);
   await frame.locator("#kind").selectOption("references");
-  await tab(window, /RefGraph/);
+  await waitForTab(window, /RefGraph/);
   await frame.locator("#search").fill("stages");
   await frame.locator("#search").press("Enter");
   await until(async () => /^1 of \d+/.test(await found.innerText()), "the object");
   await window.shot("16-refgraph");
 }
 
-/** The webview's script by itself, with a graph of 2,000 nodes: what it draws while a person drags and zooms. */
+/** The webview's script alone, with a graph of 2,000 nodes: how long its frames take while a user drags and zooms. */
 export async function drawsTwoThousandNodes(window, { extension }) {
   const page = await window.page.context().browser().newPage({ viewport: { width: 1000, height: 700 } });
   const html = buildSync({ entryPoints: [join(extension, "src", "views", "graphHtml.ts")], format: "esm", write: false });
   const { graphHtml } = await import(`data:text/javascript,${encodeURIComponent(html.outputFiles[0].text)}`);
-  // Without its policy, since the script has no address here.
+  // Without the content security policy, because the script has no URL here.
   await page.setContent(graphHtml({ script: "", source: "", nonce: "n" }).replace(/<meta http-equiv[^>]*>|<script.*<\/script>/g, ""));
   await page.evaluate(() => {
     globalThis.posted = [];
@@ -273,30 +273,30 @@ export async function drawsTwoThousandNodes(window, { extension }) {
     document.getElementById("whole").click();
     let worst = 0;
     for (let i = 0; i < 60; i++) {
-      const begin = performance.now();
+      const start = performance.now();
       canvas.dispatchEvent(new WheelEvent("wheel", { ...at, deltaY: i < 30 ? -60 : 60 }));
       canvas.dispatchEvent(new PointerEvent("pointermove", { ...at, clientX: (width * i) / 60 }));
       await frame();
-      worst = Math.max(worst, performance.now() - begin);
+      worst = Math.max(worst, performance.now() - start);
     }
     return worst;
   });
   await page.locator("#rest", { hasText: "12 more nodes are not drawn: list all" }).click();
   const posted = await page.evaluate(() => globalThis.posted);
-  expect(posted.at(-1) === "list", "what is not drawn is listed on a click");
+  expect(posted.at(-1) === "list", "a click lists the nodes that are not drawn");
   await page.screenshot({ path: join(window.shots, "23-two-thousand-nodes.png") });
   expect(slowest < 500, `2,000 nodes without freezing: the slowest frame took ${Math.round(slowest)} ms`);
-  console.log(`      2,000 nodes: slowest of 60 frames ${Math.round(slowest)} ms, without a graphics card`);
+  console.log(`      2,000 nodes: slowest of 60 frames ${Math.round(slowest)} ms, without a GPU`);
   await page.close();
 }
 
-/** From a line to the nodes that it led to. */
+/** From a line to its nodes. */
 export async function showsNodesOfLine(window, { workspace }) {
   await window.palette("View: Focus First Editor Group", "Focus First Editor Group");
   await window.openFile(EARLY_EXIT);
-  await window.goToLine(lineOf(workspace, EARLY_EXIT, BREAK));
+  await window.goToLine(lineOf(workspace, EARLY_EXIT, EARLY_EXIT_BREAK));
   await window.palette("MagPy: Show Graph Nodes of This Line");
-  await tab(window, /operator graph/);
+  await waitForTab(window, /operator graph/);
   await graphOf(window);
   await window.shot("17-nodes-of-line");
   await window.palette("View: Close Editor", "Close Editor");
@@ -312,8 +312,8 @@ export async function showsGuards(window, { workspace }) {
   await link.waitFor();
   const line = /:(\d+)/.exec(await link.innerText())[1];
   await window.shot("18-guards");
-  await link.click({ modifiers: ["Control"], force: true }); // its own hover appears over it
-  await window.active(EARLY_EXIT);
+  await link.click({ modifiers: ["Control"], force: true }); // the link's own hover covers it
+  await window.waitForActive(EARLY_EXIT);
   await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
   expect(Number(line) <= readFileSync(join(workspace, EARLY_EXIT), "utf8").split("\n").length, "a line of the file");
 }
@@ -327,20 +327,20 @@ export async function showsGeneratedCode(window) {
   await window.palette("View: Close Editor", "Close Editor");
 }
 
-/** A finding moves with its line and goes when it is edited; the status bar's item tells that the run is an older one. */
+/** A finding moves with its line and disappears when the line is edited; the status bar shows that the run is stale. */
 export async function dropsStaleFinding(window, { workspace }) {
   const { page } = window;
-  const line = lineOf(workspace, EARLY_EXIT, BREAK);
+  const line = lineOf(workspace, EARLY_EXIT, EARLY_EXIT_BREAK);
   await window.openFile(EARLY_EXIT);
   await window.goToLine(line);
-  await window.squiggle("warning", BREAK);
+  await window.squiggle("warning", EARLY_EXIT_BREAK);
   await window.goToLine(1);
   await page.keyboard.press("Home");
   await page.keyboard.type("# a line more\n");
   await window.statusBar.locator(".codicon-history").waitFor();
   await (await window.problem("MP101", `Ln ${line + 1}, `)).waitFor();
   await window.goToLine(line + 1);
-  await window.squiggle("warning", BREAK);
+  await window.squiggle("warning", EARLY_EXIT_BREAK);
   await page.keyboard.press("End");
   await page.keyboard.type("  # edited");
   await page.locator(".part.editor .squiggly-warning").waitFor({ state: "detached" });
@@ -349,12 +349,12 @@ export async function dropsStaleFinding(window, { workspace }) {
   await until(async () => {
     await page.keyboard.press("Control+z");
     return (await window.statusBar.locator(".codicon-history").count()) === 0;
-  }, "the text as it ran");
+  }, "the text of the run");
   await (await window.problem("MP101", `Ln ${line}, `)).waitFor();
   await window.hidePanel();
 }
 
-/** The report of the last run, in the editor's colors; its own script works there. */
+/** The report of the last run has the editor's colors, and its script works. */
 export async function showsReport(window) {
   const { page } = window;
   await window.palette("MagPy: Show Report");
@@ -367,7 +367,7 @@ export async function showsReport(window) {
   await until(async () => {
     const left = await rows.allInnerTexts();
     return left.length > 0 && left.length < all && left.every((text) => text.includes("MP101"));
-  }, "only the rows that were asked for");
+  }, "only the rows that match the filter");
   const theme = await frame.locator("html").getAttribute("data-theme");
   expect(theme === "dark", `the editor's colors, not ${theme}`);
   await window.shot("30-report");
@@ -392,8 +392,8 @@ export async function compares(window, { workspace }) {
   writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "magpy.backend": "aot_eager" })); // compiles no C++
   await window.openFile(TINY);
   await window.palette("MagPy: Compare with torch.compile");
-  await until(async () => /Run under torch\.compile: tiny\/train\.py/.test(await window.terminalText()), "the second run", LONG);
-  await window.status(/^(?!.*running)/, LONG);
+  await until(async () => /Run under torch\.compile: tiny\/train\.py/.test(await window.terminalText()), "the second run", LONG_TIMEOUT);
+  await window.status(/^(?!.*running)/, LONG_TIMEOUT);
   await window.summary(/net: Net: torch\.compile · \d+ graphs? · 1 break/).waitFor();
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
@@ -403,12 +403,12 @@ export async function compares(window, { workspace }) {
   await window.shot("21-compared");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await window.hidePanel();
-  await window.goToLine(lineOf(workspace, TINY, BRANCH));
-  await hover(window, "warning", BRANCH, "MP101", "MPD101", "torch.compile breaks the graph"); // of both, at the same line
+  await window.goToLine(lineOf(workspace, TINY, TINY_BREAK));
+  await hover(window, "warning", TINY_BREAK, "MP101", "MPD101", "torch.compile breaks the graph"); // both engines' findings on the same line
   await window.shot("29-both-engines");
   await endHover(window);
   await window.palette("MagPy: Clear Findings");
-  await until(async () => (await page.locator(".part.editor .squiggly-warning").count()) === 0, "the end of the findings of both");
+  await until(async () => (await page.locator(".part.editor .squiggly-warning").count()) === 0, "the disappearance of both engines' findings");
   writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
 }
 
@@ -418,10 +418,10 @@ export async function restarts(window, { server }) {
   await window.palette("MagPy: Restart Server");
   await window.row("early_exit/train.py").waitFor({ state: "detached" });
   await window.status(/^\s*MagPy\s*$/);
-  await until(() => !alive(before) && languageServers(server).length === 1, "another language server");
+  await until(() => !alive(before) && languageServers(server).length === 1, "a new language server");
 }
 
-/** A configured entrypoint, and the same one again on a save. */
+/** A configured entrypoint is checked, and checked again on save. */
 export async function checksEntrypointOnSave(window, { workspace, server }) {
   const { page } = window;
   const settings = { "magpy.runOnSave": true, "magpy.runOnSaveDelay": 100, "magpy.entrypoints": [{ name: "the tiny one", program: TINY, args: [] }] };
@@ -429,11 +429,11 @@ export async function checksEntrypointOnSave(window, { workspace, server }) {
   await window.openFile(TINY);
   await window.goToEnd();
   const lens = window.lens("Check the tiny one");
-  await lens.waitFor(); // the settings are known
+  await lens.waitFor(); // the server has the settings
   await window.palette("MagPy: Check Entrypoint…");
   await page.locator(".quick-input-list .monaco-list-row", { hasText: "the tiny one" }).click();
   await window.lens(/Checking… \(click to cancel\)/).waitFor();
-  await window.lens(/^Check$/).waitFor({ timeout: LONG });
+  await window.lens(/^Check$/).waitFor({ timeout: LONG_TIMEOUT });
   await window.status(/1 warning/);
   await window.row("the tiny one").waitFor();
   expect(workers(server).length === 0, "nothing runs before the save");
@@ -441,17 +441,17 @@ export async function checksEntrypointOnSave(window, { workspace, server }) {
   await page.keyboard.type("# saved");
   await page.keyboard.press("Control+s");
   await window.lens(/Checking… \(click to cancel\)/).waitFor();
-  await window.lens(/^Check$/).waitFor({ timeout: LONG });
+  await window.lens(/^Check$/).waitFor({ timeout: LONG_TIMEOUT });
   await until(async () => (await page.locator(".pane-body .monaco-list-row", { hasText: "tiny" }).count()) === 1, "one entrypoint, not two");
   writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
 }
 
-/** A quick fix applied, and the program checked again: the graph break is gone. */
+/** Applies a quick fix and checks the program again: the graph break is gone. */
 export async function fixes(window, { workspace }) {
   const { page } = window;
   await window.openFile(TINY);
-  await window.goToLine(lineOf(workspace, TINY, `if ${BRANCH}`));
-  const place = await window.squiggle("warning", BRANCH);
+  await window.goToLine(lineOf(workspace, TINY, `if ${TINY_BREAK}`));
+  const place = await window.squiggle("warning", TINY_BREAK);
   await page.mouse.click(place.x + place.width / 3, place.y + place.height / 2);
   await page.keyboard.press("Control+.");
   const row = page.locator(".action-widget .monaco-list-row", { hasText: "Compute both ways and choose with torch.where" });
@@ -463,7 +463,7 @@ export async function fixes(window, { workspace }) {
   await window.goToEnd();
   await check(window);
   await window.status(/^\s*MagPy\s*$/);
-  expect((await page.locator(".part.editor .squiggly-warning").count()) === 0, "no graph break any more");
+  expect((await page.locator(".part.editor .squiggly-warning").count()) === 0, "no graph break left");
   await window.shot("25-fixed");
 }
 

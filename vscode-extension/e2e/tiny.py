@@ -1,4 +1,4 @@
-"""A model with a graph break that runs in a moment: to compare engines, and to be checked again on save."""
+"""A small, fast model with a graph break: for comparing engines and for checks on save."""
 
 import torch
 

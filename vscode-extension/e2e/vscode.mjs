@@ -1,12 +1,12 @@
-// A real VS Code, served to a real browser. Exports: startServer, Window.
+// VS Code, served to a browser. Exports: startServer, until, Window.
 import { spawn } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { basename, dirname, join } from "node:path";
 
-const PATIENCE = 60_000;
+const TIMEOUT = 60_000;
 
-// An interrupted test must not leave a server behind: they have process groups of their own.
+// Servers have their own process groups, so an interrupted test has to end them.
 const running = new Set();
 process.on("exit", () => {
   for (const child of running) {
@@ -28,14 +28,14 @@ function freePort() {
   });
 }
 
-function finished(child, what) {
+function succeeded(child, description) {
   return new Promise((resolve, reject) => {
     child.on("error", reject);
-    child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${what}: exit code ${code}`))));
+    child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${description}: exit code ${code}`))));
   });
 }
 
-/** Starts VS Code's server on a fresh profile with the extension in it. Returns { port, pid, stop }. */
+/** Starts VS Code's server with a fresh profile and the extension installed. Returns { port, pid, stop }. */
 export async function startServer({ node, entry, vsix, folder, trust, env, settings }) {
   rmSync(folder, { recursive: true, force: true });
   const user = join(folder, "user");
@@ -52,20 +52,20 @@ export async function startServer({ node, entry, vsix, folder, trust, env, setti
     "chat.disableAIFeatures": true,
     "workbench.secondarySideBar.defaultVisibility": "hidden",
     "workbench.colorTheme": "Default Dark Modern",
-    "terminal.integrated.gpuAcceleration": "off", // its text is then in the page, where a test can read it
+    "terminal.integrated.gpuAcceleration": "off", // so that its text is in the page, where a test can read it
     "editor.minimap.enabled": false,
     "editor.fontSize": 13,
-    "editor.hover.above": false, // in the pictures, the lens above the line is seen too
-    "workbench.reduceMotion": "on", // nothing half faded in them
+    "editor.hover.above": false, // so that screenshots also show the lens above the line
+    "workbench.reduceMotion": "on", // no half-faded elements in screenshots
     "git.openRepositoryInParentFolders": "never",
     "security.workspace.trust.startupPrompt": "never",
   }));
-  // In User settings this raced with the start of the language server once in about twenty times.
+  // Not in the User settings: with those, about one start of the language server in twenty had a race.
   writeFileSync(join(user, "Machine", "settings.json"), JSON.stringify(settings));
   const common = ["--config", config, "--user-data-dir", user, "--extensions-dir", extensions];
   const environment = { ...process.env, ...env, EXTENSIONS_GALLERY: '{"serviceUrl":""}' };
   const options = { env: environment, stdio: ["ignore", "ignore", "inherit"] };
-  await finished(spawn(node, [entry, ...common, "--install-extension", vsix], options), "installing the extension");
+  await succeeded(spawn(node, [entry, ...common, "--install-extension", vsix], options), "installing the extension");
   const child = spawn(node, [
     entry, ...common, "--disable-telemetry", "--disable-update-check", "--disable-getting-started-override",
     "--reconnection-grace-time", "2", ...(trust ? ["--disable-workspace-trust"] : []),
@@ -89,28 +89,28 @@ export async function startServer({ node, entry, vsix, folder, trust, env, setti
   return { port, pid: child.pid, stop };
 }
 
-/** Polls `good` until it is true. */
-export async function until(good, what, patience = PATIENCE) {
-  const end = Date.now() + patience;
+/** Polls `condition` until it is true, and returns its value. */
+export async function until(condition, description, timeout = TIMEOUT) {
+  const end = Date.now() + timeout;
   for (;;) {
-    const value = await good();
+    const value = await condition();
     if (value) {
       return value;
     }
     if (Date.now() > end) {
-      throw new Error(`never happened within ${patience / 1000} s: ${what}`);
+      throw new Error(`timed out after ${timeout / 1000} s: ${description}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 
-/** One VS Code window as a person sees it. */
+/** One VS Code window, operated as by a user. */
 export class Window {
   constructor(page, shots, port) {
     this.page = page;
     this.shots = shots;
     this.port = port;
-    page.setDefaultTimeout(PATIENCE);
+    page.setDefaultTimeout(TIMEOUT);
   }
 
   static async open(browser, { port, workspace, file, shots }) {
@@ -120,23 +120,23 @@ export class Window {
     return window;
   }
 
-  /** Shows a `folder`, or what a `workspace` file names, in place of what it shows. */
+  /** Opens a `folder`, or the folders of a `workspace` file, in this window, with `file` in the editor. */
   async goTo({ folder, workspace, file }) {
     const payload = JSON.stringify([["openFile", `vscode-remote://127.0.0.1:${this.port}${file}`]]);
-    const what = folder === undefined ? `workspace=${encodeURIComponent(workspace)}` : `folder=${encodeURIComponent(folder)}`;
-    await this.page.goto(`http://127.0.0.1:${this.port}/?${what}&payload=${encodeURIComponent(payload)}`);
+    const opened = folder === undefined ? `workspace=${encodeURIComponent(workspace)}` : `folder=${encodeURIComponent(folder)}`;
+    await this.page.goto(`http://127.0.0.1:${this.port}/?${opened}&payload=${encodeURIComponent(payload)}`);
     await this.page.locator(".monaco-editor .view-line").first().waitFor();
   }
 
   /**
-   * Shows what a `workspace` file names, `root` among it. On a busy machine VS Code opens about one workspace in four
-   * without its folders, whatever extensions it has, and stays so; loaded once more it has them.
+   * Opens the folders of a `workspace` file, of which `root` is one. On a busy machine, VS Code opens about one workspace in
+   * four without its folders, whatever extensions are installed; loading the page again shows them.
    */
   async goToWorkspace({ workspace, file, root }) {
-    const shown = this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: root }).first();
-    for (let left = 3; left > 0; left -= 1) {
+    const rootRow = this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: root }).first();
+    for (let attempts = 3; attempts > 0; attempts -= 1) {
       await this.goTo({ workspace, file });
-      if (await shown.waitFor({ timeout: PATIENCE / 4 }).then(() => true, () => false)) {
+      if (await rootRow.waitFor({ timeout: TIMEOUT / 4 }).then(() => true, () => false)) {
         return;
       }
       console.log(`VS Code opened ${basename(workspace)} without its folders`);
@@ -152,12 +152,12 @@ export class Window {
     return this.page.locator(".codelens-decoration a", { hasText: title }).first();
   }
 
-  /** The summary above a region: text only, nothing to click. */
+  /** The summary above a region, which can't be clicked. */
   summary(text) {
     return this.page.locator(".codelens-decoration", { hasText: text }).first();
   }
 
-  /** Clicking must hit the lens that is there now: lenses are drawn anew whenever they change. */
+  /** Finds the lens again for the click, because lenses are redrawn whenever they change. */
   async clickLens(title) {
     await this.lens(title).waitFor();
     await this.lens(title).click();
@@ -167,25 +167,25 @@ export class Window {
     return this.page.locator(".statusbar-item", { hasText: "MagPy" }).first();
   }
 
-  async status(pattern, patience = PATIENCE) {
-    await until(async () => pattern.test(await this.statusBar.innerText().catch(() => "")), `status bar ${pattern}`, patience);
+  async status(pattern, timeout = TIMEOUT) {
+    await until(async () => pattern.test(await this.statusBar.innerText().catch(() => "")), `status bar ${pattern}`, timeout);
   }
 
   async text(selector) {
     return (await this.page.locator(selector).allInnerTexts()).join("\n").replaceAll("\u00a0", " ");
   }
 
-  /** What is on the screen of the terminal in front. */
+  /** The visible text of the active terminal. */
   terminalText() {
     return this.text(".part.panel .xterm-rows:visible > div");
   }
 
-  /** The text of the editor in front, as far as it is on the screen. */
+  /** The visible text of the active editor. */
   editorText() {
     return this.text(".part.editor .editor-group-container.active .view-line");
   }
 
-  /** The frame inside a webview that has `selector`, once it is there. */
+  /** Waits for a webview's frame that contains `selector`. */
   frameWith(selector) {
     return until(async () => {
       for (const frame of this.page.frames()) {
@@ -197,28 +197,28 @@ export class Window {
     }, `a webview with ${selector}`);
   }
 
-  /** A row of the MagPy tree, by its text. */
+  /** The first row of the MagPy tree that contains `text`. */
   row(text) {
     return this.page.locator(".pane-body .monaco-list-row", { hasText: text }).first();
   }
 
-  async palette(text, pick = text) {
+  async palette(text, label = text) {
     await this.page.keyboard.press("F1");
     const input = this.page.locator(".quick-input-widget input.input");
     await input.waitFor();
     await input.fill(`>${text}`);
-    const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: pick }).first();
+    const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: label }).first();
     await row.waitFor();
     await row.click();
   }
 
-  /** The cursor at the end of the file, where the example's `if __name__` is. */
+  /** Moves the cursor to the end of the file, where the example's `if __name__` is. */
   async goToEnd() {
     await this.page.locator(".monaco-editor .view-lines").first().click();
     await this.page.keyboard.press("Control+End");
   }
 
-  /** Opens a file of the workspace by its path in it, as a tab of its own. */
+  /** Opens a file in its own tab, by its path in the workspace. */
   async openFile(path) {
     await this.page.keyboard.press("Control+p");
     const input = this.page.locator(".quick-input-widget input.input");
@@ -226,14 +226,14 @@ export class Window {
     await input.fill(path);
     const rows = this.page.locator(".quick-input-list .monaco-list-row");
     await rows.filter({ hasText: basename(path) }).filter({ hasText: dirname(path) }).first().click();
-    await this.active(path);
+    await this.waitForActive(path);
   }
 
-  async active(path) {
+  async waitForActive(path) {
     await this.page.locator(`.tab.active .monaco-icon-label[aria-label*="/${path}"]`).waitFor();
   }
 
-  /** Puts the cursor on a line, numbered from 1, and the line on the screen. */
+  /** Moves the cursor to a line, numbered from 1, and makes the line visible. */
   async goToLine(line) {
     await this.page.keyboard.press("F1");
     const input = this.page.locator(".quick-input-widget input.input");
@@ -242,13 +242,13 @@ export class Window {
     await this.page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
   }
 
-  /** Where `code` stands in the editor, in pixels; undefined while it is not on the screen. */
+  /** The rectangle of `code` in the editor, in pixels; undefined while it is not visible. */
   place(code) {
     return this.page.evaluate((wanted) => {
       for (const line of document.querySelectorAll(":is(.part.editor, .notebookOverlay) .view-lines .view-line")) {
         const at = line.textContent.replaceAll("\u00a0", " ").indexOf(wanted);
         if (at < 0 || line.getClientRects().length === 0) {
-          continue; // the second: of an editor that is kept behind a notebook
+          continue; // no rectangle: an editor that is hidden behind a notebook
         }
         const range = document.createRange();
         const walker = document.createTreeWalker(line, 4 /* text */);
@@ -270,15 +270,15 @@ export class Window {
     }, code);
   }
 
-  /** Waits until exactly `code` is underlined as a `severity` (warning, info); returns its place. */
+  /** Waits until exactly `code` is underlined with a `severity` (error, warning, info); returns its rectangle. */
   squiggle(severity, code) {
     return until(async () => {
       const place = await this.place(code);
       if (place === undefined) {
         return undefined;
       }
-      for (const one of await this.page.locator(`:is(.part.editor, .notebookOverlay) .cdr.squiggly-${severity}`).all()) {
-        const box = await one.boundingBox({ timeout: 1_000 }).catch(() => null);
+      for (const underline of await this.page.locator(`:is(.part.editor, .notebookOverlay) .cdr.squiggly-${severity}`).all()) {
+        const box = await underline.boundingBox({ timeout: 1_000 }).catch(() => null);
         const near = (a, b) => Math.abs(a - b) < 3;
         if (box && near(box.x, place.x) && near(box.width, place.width) && box.y < place.y + place.height && place.y < box.y + box.height) {
           return place;
@@ -288,7 +288,7 @@ export class Window {
     }, `a squiggle (${severity}) under: ${code}`);
   }
 
-  /** Opens the list of problems, if it is not there, and returns the row with all these texts. */
+  /** Opens the Problems panel if it is hidden, and returns the row that contains all `texts`. */
   async problem(...texts) {
     const panel = this.page.locator(".markers-panel");
     if (!(await panel.isVisible())) {

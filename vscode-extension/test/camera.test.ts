@@ -4,14 +4,14 @@ import { type Camera, centered, fit, matches, opening, panned, Rows, toWorld, zo
 const screen = { width: 800, height: 600 };
 
 describe("camera", () => {
-  it("shows the whole graph, in the middle, not larger than life", () => {
+  it("fits the whole graph, centered, at a scale of at most 1", () => {
     const camera = fit({ width: 8000, height: 1000 }, screen);
     expect(toWorld(camera, { x: 400, y: 300 })).toEqual({ x: 4000, y: 500 });
     expect(toWorld(camera, { x: 0, y: 0 }).x).toBeLessThanOrEqual(0);
     expect(fit({ width: 10, height: 10 }, screen).scale).toBe(1);
   });
 
-  it("opens a graph of many rows at its beginning, where it can be read", () => {
+  it("opens a large graph at its beginning, at a readable scale", () => {
     const camera = opening({ width: 1000, height: 20_000 }, screen, false);
     expect(camera.scale).toBeGreaterThan(0.5);
     expect(camera.y).toBeCloseTo(0);
@@ -20,7 +20,7 @@ describe("camera", () => {
     expect(opening({ width: 700, height: 500 }, screen, true)).toEqual(fit({ width: 700, height: 500 }, screen));
   });
 
-  it("keeps what is under the pointer there when it zooms", () => {
+  it("keeps the point under the pointer in place while zooming", () => {
     const at = { x: 100, y: 50 };
     let camera: Camera = { x: 7, y: 9, scale: 0.5 };
     const before = toWorld(camera, at);
@@ -33,7 +33,7 @@ describe("camera", () => {
     expect(zoomed(camera, 1e-9, at).scale).toBe(0.02);
   });
 
-  it("pans by pixels", () => {
+  it("pans by screen pixels and centers a point", () => {
     expect(panned({ x: 10, y: 10, scale: 2 }, 20, -4)).toEqual({ x: 0, y: 12, scale: 2 });
     expect(toWorld(centered(50, 60, 2, screen), { x: 400, y: 300 })).toEqual({ x: 50, y: 60 });
   });
@@ -44,7 +44,7 @@ describe("Rows", () => {
   const boxes = Array.from({ length: 2000 }, (_, i) => ({ x: 12 + (i % 40) * 168, y: 12 + Math.floor(i / 40) * 72 }));
   const rows = new Rows(boxes, box);
 
-  it("finds the box under a point, and none beside it", () => {
+  it("finds the box at a point, and none next to it", () => {
     boxes.forEach(({ x, y }, index) => {
       expect(rows.at({ x: x + 75, y: y + 19 })).toBe(index);
       expect(rows.at({ x: x + 155, y: y + 19 })).toBeUndefined();
@@ -52,17 +52,17 @@ describe("Rows", () => {
     });
   });
 
-  it("gives what a part of the world shows, as a look at all of them does", () => {
+  it("returns the same boxes for a part of the world as a search of all boxes", () => {
     for (const [x, y, w, h] of [[0, 0, 800, 600], [3000, 1000, 500, 90], [-50, -50, 40, 40], [160, 45, 5, 5]] as const) {
       const from = { x, y };
       const to = { x: x + w, y: y + h };
-      const all = boxes.flatMap((b, i) => (b.x < to.x && b.x + 150 > x && b.y < to.y && b.y + 38 > y ? [i] : []));
-      expect(rows.inside(from, to).sort((a, b) => a - b)).toEqual(all);
+      const expected = boxes.flatMap((b, i) => (b.x < to.x && b.x + 150 > x && b.y < to.y && b.y + 38 > y ? [i] : []));
+      expect(rows.inside(from, to).sort((a, b) => a - b)).toEqual(expected);
     }
   });
 });
 
-it("matches all words anywhere in the tooltip", () => {
+it("matches nodes that have all words in their name, label or tooltip", () => {
   const nodes = [
     { name: "linear", label: "linear", tooltip: ["linear = linear(x)", "at train.py:14"] },
     { name: "relu", label: "relu", tooltip: ["at model.py:3"] },

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("runs once, a while after the last call, and again later", () => {
+it("runs once, when the delay after the last call has passed, and again after a later call", () => {
   const task = vi.fn();
   const debounced = new Debounced(task);
   debounced.call(100);
@@ -23,7 +23,7 @@ it("runs once, a while after the last call, and again later", () => {
   expect(task).toHaveBeenCalledTimes(2);
 });
 
-it("does nothing after it was disposed of", () => {
+it("does not run after it is disposed", () => {
   const task = vi.fn();
   const debounced = new Debounced(task);
   debounced.call(100);

@@ -4,7 +4,7 @@ import { argumentOf, compareArgs, merged } from "../src/entrypoints";
 const base = { folder: "/ws", home: "/home/u", toUri: (file: string): string => `file://${file}` };
 
 describe("argumentOf", () => {
-  it("resolves a script against its folder", () => {
+  it("resolves relative paths against the folder", () => {
     const entry = {
       name: "small", program: "train.py", args: ["--data", "${workspaceFolder}/d"], env: { A: "1" }, cwd: "sub", python: "env/bin/python", steps: 2, nproc: 2,
     };
@@ -13,29 +13,29 @@ describe("argumentOf", () => {
     });
   });
 
-  it("leaves out what is not set, as null from pyproject.toml or not at all", () => {
+  it("omits values that are missing, or null as from pyproject.toml", () => {
     const entry = { name: "m", module: "pkg.train", program: null, cwd: null, python: null, steps: null, nproc: 1, folder: "/other" };
     expect(argumentOf(entry, base)).toEqual({ uri: "file:///other/__main__.py", name: "m", module: "pkg.train", args: [], cwd: "/other" });
     expect(argumentOf({ name: "a", program: "/abs/t.py" }, base)).toEqual({ uri: "file:///abs/t.py", name: "a", args: [], cwd: "/ws" });
   });
 
-  it("takes 0 steps for what it says", () => {
+  it("keeps 0 steps", () => {
     expect(argumentOf({ name: "a", program: "t.py", steps: 0 }, base).steps).toBe(0);
   });
 
-  it("wants one of program and module", () => {
+  it("requires either program or module", () => {
     expect(() => argumentOf({ name: "none" }, base)).toThrow("“none” needs either program or module");
     expect(() => argumentOf({ name: "both", program: "a.py", module: "a" }, base)).toThrow("either");
   });
 });
 
-it("prefers the settings' entry of a name", () => {
+it("prefers an entrypoint of the settings to one of pyproject.toml with the same name", () => {
   const own = [{ name: "a", program: "own.py" }];
-  expect(merged(own, [{ name: "a", program: "other.py" }, { name: "b", program: "b.py" }]).map((e) => e.program)).toEqual(["own.py", "b.py"]);
+  expect(merged(own, [{ name: "a", program: "other.py" }, { name: "b", program: "b.py" }]).map((entry) => entry.program)).toEqual(["own.py", "b.py"]);
 });
 
 describe("compareArgs", () => {
-  it("is a command line of ours, the program's arguments behind --", () => {
+  it("is a command line of MagPy, with the program's arguments after --", () => {
     expect(compareArgs({ uri: "file:///ws/t.py", args: ["--engine", "x"], cwd: "/ws", nproc: 2 }, "/ws/t.py", "eager").slice(3)).toEqual([
       "check", "--engine", "both", "--exit-zero", "--backend", "eager", "--cwd", "/ws", "--nproc-per-node", "2", "/ws/t.py", "--", "--engine", "x",
     ]);

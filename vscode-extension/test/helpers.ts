@@ -1,4 +1,4 @@
-/** Values for tests. */
+/** Test data. */
 
 import type { RunStatus } from "../src/protocol";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { expand, findInterpreter, probeProblem, type Surroundings } from "../src/interpreter";
 
-function around(changes: Partial<Surroundings> = {}): Surroundings {
+function surroundings(changes: Partial<Surroundings> = {}): Surroundings {
   return {
     setting: "",
     folder: "/ws",
@@ -14,22 +14,22 @@ function around(changes: Partial<Surroundings> = {}): Surroundings {
 }
 
 describe("findInterpreter", () => {
-  it("takes the setting first", async () => {
-    const found = await findInterpreter(around({ setting: " ${workspaceFolder}/env/bin/python ", selected: () => Promise.resolve("/x") }));
+  it("prefers the setting", async () => {
+    const found = await findInterpreter(surroundings({ setting: " ${workspaceFolder}/env/bin/python ", selected: () => Promise.resolve("/x") }));
     expect(found).toEqual({ path: "/ws/env/bin/python", source: "setting" });
   });
 
-  it("then the Python extension's, then .venv, then PATH", async () => {
+  it("falls back to the Python extension's interpreter, then .venv, then PATH", async () => {
     const isFile = (file: string): boolean => file === "/ws/.venv/bin/python";
     const selected = (): Promise<string> => Promise.resolve("/sel/python");
-    expect((await findInterpreter(around({ isFile, selected }))).path).toBe("/sel/python");
-    expect((await findInterpreter(around({ isFile }))).path).toBe("/ws/.venv/bin/python");
-    expect((await findInterpreter(around())).path).toBe("python3");
-    expect((await findInterpreter(around({ folder: undefined, isFile }))).path).toBe("python3");
+    expect((await findInterpreter(surroundings({ isFile, selected }))).path).toBe("/sel/python");
+    expect((await findInterpreter(surroundings({ isFile }))).path).toBe("/ws/.venv/bin/python");
+    expect((await findInterpreter(surroundings())).path).toBe("python3");
+    expect((await findInterpreter(surroundings({ folder: undefined, isFile }))).path).toBe("python3");
   });
 
-  it("knows Windows", async () => {
-    expect((await findInterpreter(around({ platform: "win32" }))).path).toBe("python");
+  it("uses python, not python3, on Windows", async () => {
+    expect((await findInterpreter(surroundings({ platform: "win32" }))).path).toBe("python");
   });
 });
 
@@ -48,7 +48,7 @@ describe("expand", () => {
 describe("probeProblem", () => {
   const interpreter = { path: "/p", source: "setting" } as const;
 
-  it("is content with a good one", () => {
+  it("is undefined for a usable interpreter", () => {
     expect(probeProblem(interpreter, { code: 0, stdout: "3.11 True\n", stderr: "" })).toBeUndefined();
   });
 
@@ -58,7 +58,7 @@ describe("probeProblem", () => {
     [{ code: 0, stdout: "hello", stderr: "" }, "does not work: exit code 0."],
     [{ code: 0, stdout: "3.9 False\n", stderr: "" }, "is 3.9"],
     [{ code: 0, stdout: "3.12 False\n", stderr: "" }, "pip install magpy"],
-  ])("names what is wrong", (probe, words) => {
-    expect(probeProblem(interpreter, probe)).toContain(words);
+  ])("describes the problem", (probe, expected) => {
+    expect(probeProblem(interpreter, probe)).toContain(expected);
   });
 });

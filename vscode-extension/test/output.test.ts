@@ -9,17 +9,17 @@ function chunk(text: string): RunOutput {
 }
 
 describe("clean", () => {
-  it("takes colors and carriage returns out", () => {
+  it("removes escape sequences and replaces carriage returns", () => {
     expect(clean("\u001b[31mred\u001b[0m\r\n10%\r20%\u001b]0;title\u0007\n")).toBe("red\n10%\n20%\n");
   });
 });
 
-it("ends a terminal's lines as terminals want it, once", () => {
+it("ends lines for a terminal with one carriage return and a newline", () => {
   expect(forTerminal("a\nb\r\n\u001b[31m10%\r20%")).toBe("a\r\nb\r\n\u001b[31m10%\r20%");
 });
 
 describe("Transcript", () => {
-  it("frames a run once and starts lines at their start", () => {
+  it("writes a run's header and summary once, each on a new line", () => {
     const transcript = new Transcript(() => new Date(2026, 0, 1, 12, 30, 0));
     expect(transcript.status(run({ state: "starting" }))).toBe("──── Check: /ws/train.py · 12:30:00\n");
     expect(transcript.status(run())).toBe("");
@@ -30,7 +30,7 @@ describe("Transcript", () => {
   });
 });
 
-it("knows no run of a server that has gone: the next one counts from 1, too", () => {
+it("forgets the runs of a stopped server, because the next one also numbers its runs from 1", () => {
   const transcript = new Transcript();
   transcript.status(run({ state: "done" }));
   expect(transcript.status(run())).toBe("");
@@ -39,7 +39,7 @@ it("knows no run of a server that has gone: the next one counts from 1, too", ()
 });
 
 describe("codeOf", () => {
-  it("reads our codes only", () => {
+  it("returns MagPy's codes only", () => {
     expect(codeOf({ source: "magpy", code: { value: "MP102" } })).toBe("MP102");
     expect(codeOf({ source: "magpy", code: "MP103" })).toBe("MP103");
     expect(codeOf({ source: "ruff", code: "E501" })).toBeUndefined();

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { LatestQueue } from "../src/queue";
 
-it("runs one at a time and skips what was overtaken", async () => {
+it("runs one task at a time and skips superseded tasks", async () => {
   const queue = new LatestQueue();
   const log: string[] = [];
   let release: () => void = () => undefined;
@@ -25,7 +25,7 @@ it("runs one at a time and skips what was overtaken", async () => {
   expect(log).toEqual(["a", "a done", "c"]);
 });
 
-it("tells the failure of the last task and goes on", async () => {
+it("rejects if the last task fails, and runs later tasks", async () => {
   const queue = new LatestQueue();
   await expect(queue.run(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
   await expect(queue.run(() => Promise.resolve())).resolves.toBeUndefined();

@@ -3,20 +3,20 @@ import { RunList, statusText } from "../src/statusText";
 import { run } from "./helpers";
 
 describe("statusText", () => {
-  it("shows the server's state before any run", () => {
+  it("shows the server's state", () => {
     expect(statusText("starting", []).text).toContain("sync~spin");
     expect(statusText("failed", [], "no Python")).toMatchObject({ tooltip: "no Python", level: "error" });
     expect(statusText("stopped", [run()]).text).toContain("circle-slash");
     expect(statusText("ready", []).text).toBe("$(circuit-board) MagPy");
   });
 
-  it("counts steps and runs", () => {
+  it("shows a run's step, or the number of runs", () => {
     expect(statusText("ready", [run({ step: 2 })]).text).toBe("$(sync~spin) MagPy: checking, step 2");
     expect(statusText("ready", [run({ mode: "compiled" })]).text).toBe("$(sync~spin) MagPy: running");
     expect(statusText("ready", [run(), run({ runId: 2 })]).text).toBe("$(sync~spin) MagPy: 2 runs");
   });
 
-  it("says how the last run ended", () => {
+  it("shows how the last run ended", () => {
     const findings = { error: 0, warning: 1, information: 3, hint: 9 };
     expect(statusText("ready", [run({ state: "done", findings })]).text).toBe("$(warning) MagPy: 1 warning");
     expect(statusText("ready", [run({ state: "done", findings: { ...findings, error: 2 } })]).level).toBe("error");
@@ -26,19 +26,19 @@ describe("statusText", () => {
   });
 });
 
-describe("a run that is over", () => {
-  it("is told with its time, and marked when what is shown is older", () => {
+describe("a finished run", () => {
+  it("is shown with its time, and marked if its findings are from an older run", () => {
     const list = new RunList(() => new Date(2026, 0, 1, 12, 30, 0));
     list.update(run({ state: "done", summary: "all well" }));
     expect(statusText("ready", list.all)).toMatchObject({ text: "$(check) MagPy", tooltip: "all well (12:30:00)" });
     list.update(run({ state: "done", summary: "all well", stale: true }));
-    const older = statusText("ready", list.all);
-    expect(older.text).toBe("$(check) MagPy $(history)");
-    expect(older.tooltip).toContain("from an older run");
-    expect(older.tooltip).toContain("12:30:00");
+    const stale = statusText("ready", list.all);
+    expect(stale.text).toBe("$(check) MagPy $(history)");
+    expect(stale.tooltip).toContain("from an older run");
+    expect(stale.tooltip).toContain("12:30:00");
   });
 
-  it("does not come to the front because it became older", () => {
+  it("keeps its position when it becomes stale", () => {
     const list = new RunList();
     list.update(run({ runId: 1, state: "done" }));
     list.update(run({ runId: 2, entrypoint: "/ws/b.py", state: "done" }));

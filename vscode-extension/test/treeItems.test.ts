@@ -38,32 +38,32 @@ function run(changes: Partial<TreeRun> = {}): TreeRun {
   };
 }
 
-const names = (items: readonly Item[] | undefined): string[] => (items ?? []).map((item) => item.label);
+const labels = (items: readonly Item[] | undefined): string[] => (items ?? []).map((item) => item.label);
 const nameOf = (uri: string): string => uri.replace("file:///ws/", "");
 
 describe("itemsOf", () => {
   const [item] = itemsOf([run()], 1_000_000 + 120_000, nameOf);
 
-  it("goes from the entrypoint to captures and what was found", () => {
+  it("nests regions, captures and findings under the entrypoint", () => {
     expect(item).toMatchObject({ label: "train.py", detail: "checked, 2 min ago", icon: "checklist" });
-    expect(names(item?.children)).toEqual(["model: Net", "MP101"]);
-    const [region, loose] = item?.children ?? [];
+    expect(labels(item?.children)).toEqual(["model: Net", "MP101"]);
+    const [region, runFinding] = item?.children ?? [];
     expect(region).toMatchObject({ icon: "circle-slash", at: { run: "/ws/train.py", region: "model: Net" } });
-    expect(loose).toMatchObject({ detail: "first line", tooltip: "first line\nsecond", place });
-    expect(names(region?.children)).toEqual(["Capture 2", "Capture 1", "Findings", "Side effects"]);
+    expect(runFinding).toMatchObject({ detail: "first line", tooltip: "first line\nsecond", place });
+    expect(labels(region?.children)).toEqual(["Capture 2", "Capture 1", "Findings", "Side effects"]);
   });
 
-  it("begins the tooltip of a compiled run with its step", () => {
+  it("starts the tooltip of a compiled run with its training step", () => {
     expect(item?.tooltip).toBe("1 region");
     const [compiled] = itemsOf([run({ mode: "compiled", step: "Step: 2 ms compiled." })], 0, nameOf);
     expect(compiled?.tooltip).toBe("Step: 2 ms compiled.\n\n1 region");
   });
 
-  it("offers for a capture what there is, about that capture", () => {
+  it("lists the views that a capture has, for that capture", () => {
     const [region] = item?.children ?? [];
     const [second, first] = region?.children ?? [];
-    expect(names(second?.children)).toEqual(["Operator graph", "Guards", "RefGraph", "Generated code", "Writes"]);
-    expect(names(first?.children)).toEqual(["Operator graph", "Guards", "RefGraph"]);
+    expect(labels(second?.children)).toEqual(["Operator graph", "Guards", "RefGraph", "Generated code", "Writes"]);
+    expect(labels(first?.children)).toEqual(["Operator graph", "Guards", "RefGraph"]);
     expect(first?.children?.[0]).toMatchObject({
       command: "magpy.showOperatorGraph",
       at: { run: "/ws/train.py", region: "model: Net", capture: 1 },
@@ -71,27 +71,27 @@ describe("itemsOf", () => {
     });
   });
 
-  it("has an id of its own for every item", () => {
+  it("gives every item a unique id", () => {
     const ids: string[] = [];
-    const walk = (items: readonly Item[]): void => {
-      for (const one of items) {
-        ids.push(one.id);
-        walk(one.children ?? []);
+    const collect = (items: readonly Item[]): void => {
+      for (const { id, children } of items) {
+        ids.push(id);
+        collect(children ?? []);
       }
     };
-    walk(itemsOf([run(), run({ key: "-m train in /ws", label: "train" })], 0, nameOf));
+    collect(itemsOf([run(), run({ key: "-m train in /ws", label: "train" })], 0, nameOf));
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("says how a run stands, the latest first", () => {
+  it("shows the state of each run, the latest first", () => {
     const items = itemsOf([run({ older: true }), run({ key: "b", state: "running", endedAt: null }), run({ key: "c", state: "failed" })], 1_000_000, nameOf);
-    expect(items.map((one) => one.detail)).toEqual(["failed, just now", "running…", "checked, just now, older than the text"]);
-    expect(items.map((one) => one.icon)).toEqual(["checklist", "sync~spin", "history"]);
+    expect(items.map(({ detail }) => detail)).toEqual(["failed, just now", "running…", "checked, just now, older than the text"]);
+    expect(items.map(({ icon }) => icon)).toEqual(["checklist", "sync~spin", "history"]);
   });
 
-  it("calls a module and a configured entrypoint by their names", () => {
-    expect(names(itemsOf([run({ key: "small: /ws/train.py", label: "small" })], 0, nameOf))).toEqual(["small"]);
-    expect(names(itemsOf([run({ key: "-m pkg.train in /ws", label: "pkg.train" })], 0, nameOf))).toEqual(["pkg.train"]);
+  it("labels modules and configured entrypoints with their names", () => {
+    expect(labels(itemsOf([run({ key: "small: /ws/train.py", label: "small" })], 0, nameOf))).toEqual(["small"]);
+    expect(labels(itemsOf([run({ key: "-m pkg.train in /ws", label: "pkg.train" })], 0, nameOf))).toEqual(["pkg.train"]);
   });
 });
 

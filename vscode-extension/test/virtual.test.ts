@@ -2,39 +2,39 @@ import { describe, expect, it } from "vitest";
 import { graphHtml } from "../src/views/graphHtml";
 import { captureAt, nameOf, wantedOf } from "../src/views/virtual";
 
-describe("names of virtual documents", () => {
-  it("come back as what was wanted", () => {
+describe("URIs of virtual documents", () => {
+  it("can be parsed back into the request", () => {
     const wanted = { kind: "guards", run: "/ws/a b.py", region: "model: Net", capture: 2 } as const;
     const { path, query } = nameOf(wanted, "model: Net");
     expect(path).toBe("/model: Net 2 guards.py");
     expect(wantedOf(query)).toEqual(wanted);
   });
 
-  it("hold no path separators of a region's", () => {
+  it("replace path separators in the region's name", () => {
     expect(nameOf({ kind: "references" }, "fn: a/b\\c").path).toBe("/fn: a-b-c RefGraph.py");
   });
 
-  it.each(["", "{", "null", "[]", '{"kind":"passwd"}'])("take nothing from %j", (query) => {
+  it.each(["", "{", "null", "[]", '{"kind":"passwd"}'])("are rejected if the query is %j", (query) => {
     expect(wantedOf(query)).toBeUndefined();
   });
 });
 
 describe("captureAt", () => {
-  it("takes a region's id, a capture, an item of the tree", () => {
+  it("accepts a region's id, a capture, or an item of the tree", () => {
     expect(captureAt("model: Net")).toEqual({ region: "model: Net" });
     expect(captureAt({ run: "r", region: "m", capture: 3, more: 1 })).toEqual({ run: "r", region: "m", capture: 3 });
     expect(captureAt({ id: "x", label: "y", at: { run: "r" } })).toEqual({ run: "r" });
   });
 
-  it.each([undefined, null, 3, {}, { run: 1, capture: "2" }])("makes nothing of %j", (about) => {
-    expect(captureAt(about)).toEqual({});
+  it.each([undefined, null, 3, {}, { run: 1, capture: "2" }])("ignores %j", (argument) => {
+    expect(captureAt(argument)).toEqual({});
   });
 });
 
 describe("graphHtml", () => {
   const html = graphHtml({ script: "vscode-resource:/dist/graph.js", source: "https://csp", nonce: "n0nce" });
 
-  it("runs its one script and loads nothing else", () => {
+  it("allows only its own script and loads nothing else", () => {
     const policy = /content="([^"]+)"/.exec(html)?.[1] ?? "";
     expect(policy).toContain("default-src 'none'");
     expect(policy).toContain("script-src 'nonce-n0nce'");

@@ -19,6 +19,7 @@ from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
 from magpy_core.regions.steps import Steps
 from magpy_core.regions.turns import Turns
+from magpy_core.runner.steps import StepClock
 
 
 class Clock:
@@ -86,7 +87,7 @@ def test_what_a_step_was(clock: Clock) -> None:
         if waited:
             one.waited_for(waited)
         clock.now += 1.0
-        one.stepped(inside=False)
+        one.stepped()
     assert [s.kind for s in one.timeline] == ["plain", "compiled", "mixed", "waited", "plain"]
     assert [(s.step, s.ms) for s in one.timeline] == [(n, 1000.0) for n in range(1, 6)]
     assert one.waited == [(4, 0.5)] and (one.count, one.plain_count, one.compiled_count) == (5, 2, 1)
@@ -101,7 +102,7 @@ def run_window(one: Steps, clock: Clock, plain: float, compiled: float) -> int:
         kind = "plain" if one.turns.is_plain else "compiled"
         setattr(one.now, kind, 1)
         clock.now += plain if kind == "plain" else compiled
-        one.stepped(inside=False)
+        one.stepped()
         count += 1
     return count
 
@@ -133,22 +134,23 @@ def test_long_steps_are_timed_until_it_is_clear(clock: Clock) -> None:
     assert one.medians() == (pytest.approx(3.0), pytest.approx(2.0))
 
 
-def test_a_step_that_ends_inside_of_a_region_counts_when_the_call_returns(clock: Clock) -> None:
-    one = Steps()
-    one.stepped(inside=True)
-    one.stepped(inside=True)
-    assert one.count == 0
-    one.now.compiled += 1
-    one.left_region()
-    one.left_region()
-    assert [s.kind for s in one.timeline] == ["compiled"]
+def test_a_step_inside_of_a_region_is_announced_when_its_call_has_returned() -> None:
+    announced: list[int] = []
+    one = StepClock(0)
+    one.on_step = announced.append
+    one.optimizer_stepped(inside=True)
+    one.optimizer_stepped(inside=True)
+    assert not announced
+    assert one.announce() == 2 and one.announce() == 0
+    one.optimizer_stepped()
+    assert announced == [2, 3]
 
 
 def test_the_timeline_is_thinned_out(clock: Clock) -> None:
     one = Steps()
     for _ in range(10_000):
         clock.now += 0.001
-        one.stepped(inside=False)
+        one.stepped()
     assert one.count == 10_000 and 500 <= len(one.timeline) <= 1000
     numbers = [s.step for s in one.timeline]
     assert {b - a for a, b in pairwise(numbers)} == {16}

@@ -1,0 +1,101 @@
+"""Step functions: functions that run a whole training step, as regions in place of the modules and optimizers they call.
+
+Such a region is on trial until a capture of it has served a call. If it can't be captured it was never there, except for a
+finding that says what keeps the step from being one graph. Key types: StepFunctions, StepFunction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from magpy_core.findings import Finding
+from magpy_core.regions.log import Listeners
+
+if TYPE_CHECKING:
+    from magpy_core.regions.region import Region
+
+_REASONS = ("MP1", "MP9")  # findings that say why a region runs as plain Python
+
+
+@dataclass(eq=False)
+class StepFunction:
+    """``parts``: the regions that were called inside before it was a region, with their calls then."""
+
+    region: Region
+    parts: Sequence[tuple[Region, int]]
+    is_on_trial: bool = True
+    failed: Sequence[Finding] = ()
+    """What keeps it from being one graph."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it is no region any more: its parts are."""
+        return bool(self.region.disabled)
+
+    def cost(self, ms: float) -> None:
+        """How much of a step is in no graph."""
+        for finding in self.failed[:1]:
+            finding.cost_ms = round(ms, 4)
+
+
+class StepFunctions:
+    """The step functions of a session."""
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = listeners
+        self._all: list[StepFunction] = []
+
+    def add(self, region: Region, parts: Iterable[Region]) -> StepFunction:
+        """``region`` is on trial from now on, and reports nothing."""
+        region.log.listeners = Listeners(step=self._listeners.step)
+        found = StepFunction(region, [(part, part.calls) for part in parts])
+        self._all.append(found)
+        return found
+
+    def settle(self, *, finally_: bool = False) -> None:
+        """End the trials that are decided. ``finally_``: the program has ended, and a capture is enough."""
+        for function in self._all:
+            region = function.region
+            if not function.is_on_trial:
+                continue
+            if region.disabled:
+                function.is_on_trial = False
+                function.failed = [self._why_not(region, finding) for finding in _reasons(region)]
+                self._notify(function.failed)
+            elif region.hits or (finally_ and region.captures):
+                function.is_on_trial = False
+                region.log.listeners = self._listeners
+                self._notify(region.findings.values())
+                if self._listeners.on_region is not None:
+                    self._listeners.on_region(region)
+
+    def _notify(self, findings: Iterable[Finding]) -> None:
+        if self._listeners.on_finding is not None:
+            for finding in findings:
+                self._listeners.on_finding(finding)
+
+    @staticmethod
+    def _why_not(region: Region, finding: Finding) -> Finding:
+        text = f"This keeps the training step `{region.name}` from being one graph: {finding.message}"
+        return replace(finding, code="MP406", message=text, region=None, severity_override=None)
+
+    def hides(self, region: Region) -> bool:
+        """Whether reports leave out ``region``: it is on trial or refused, or called only inside a step function now."""
+        for function in self._all:
+            if function.region is region and (function.is_on_trial or function.failed):
+                return True
+            serves = not function.is_on_trial and not function.is_refused
+            if serves and any(part is region and part.calls == calls for part, calls in function.parts):
+                return True
+        return False
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for function in self._all for finding in function.failed]
+
+
+def _reasons(region: Region) -> list[Finding]:
+    reasons = [finding for finding in region.findings.values() if finding.code.startswith(_REASONS)]
+    return reasons or [finding for finding in region.findings.values() if finding.code == "MP203"]

@@ -1,0 +1,241 @@
+"""The runner finds functions that run a whole training step, and what it does with those that can't be one graph."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magpy_core.runner.request import SESSIONS
+from tests.programs.runner_help import Ran, plainly, under_magpy, write
+
+SETUP = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+batches = [torch.full((2, 4), i / 10) for i in range(12)]
+"""
+
+
+def run(folder: Path, source: str, **options: Any) -> Ran:
+    write(folder, SETUP + textwrap.dedent(source))
+    options = {"session_factory": SESSIONS["magpy"], "mode": "run", "backend": "eager", "steps": 0, **options}
+    ran = under_magpy(folder, script="prog.py", **options)
+    assert ran.outcome.kind == "ok", ran.stderr.decode()
+    assert ran.stdout == plainly(folder, "prog.py").stdout
+    return ran
+
+
+def region(ran: Ran, name: str) -> Any:
+    (found,) = [r for r in ran.outcome.report.regions if r.name == name]
+    return found
+
+
+def test_a_step_function_is_one_region_in_place_of_its_parts(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        def train_step(x, *, scale=1.0):
+            optimizer.zero_grad()
+            loss = model(x).square().mean() * scale
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        for x in batches:
+            print(f"{train_step(x):.6f}")
+        """,
+    )
+    assert ran.regions() == {"train_step": 11}
+    found = region(ran, "train_step")
+    assert found.complete and found.captures == 1 and found.hits >= 6 and found.kind == "function"
+    assert (Path(found.file).name, found.line) == ("prog.py", 10)
+    assert ran.outcome.report.step.count == 12
+    assert {"MP406", "MP106", "MP901"}.isdisjoint(ran.codes)
+
+
+@pytest.mark.parametrize("mode", ["check", "run"])
+def test_what_keeps_a_step_from_being_one_graph(tmp_path: Path, mode: str) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import time
+
+        def train_step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            took = time.time()
+            optimizer.step()
+            return loss.item()
+
+        for x in batches:
+            print(f"{train_step(x):.6f}")
+        """,
+        mode=mode,
+    )
+    finding = ran.finding("MP406")
+    assert "time.time()" in finding.message and "`train_step`" in finding.message
+    assert finding.location.range.start.line + 1 == 16 and finding.severity == "information"
+    assert 0 < finding.cost_ms < 1000
+    # 12 calls, but for the one that was on trial
+    assert ran.regions() == {"model: Sequential": 11, "optimizer: Adam": 11}
+    assert all(r.complete and r.hits >= 2 for r in ran.outcome.report.regions)
+    assert "MP103" not in ran.codes
+
+
+def test_a_loop_is_no_step(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        def epoch(batches):
+            for x in batches:
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+            return loss.item()
+
+        code = epoch.__code__
+        for i in range(3):
+            print(f"{epoch(batches[4 * i : 4 * i + 4]):.6f}", epoch.__code__ is code)
+        """,
+    )
+    assert ran.regions() == {"model: Sequential": 12, "optimizer: Adam": 12}
+
+
+def test_methods_closures_and_two_optimizers(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        class Trainer:
+            def __init__(self, model):
+                self.model, self.seen = model, 0
+                self.optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in model if list(m.parameters())]
+
+            def backward(self, loss):
+                loss.backward()
+
+            def train_step(self, x):
+                for one in self.optimizers:
+                    one.zero_grad()
+                loss = self.model(x).square().mean()
+                self.backward(loss)
+                for one in self.optimizers:
+                    one.step()
+                self.seen += len(x)
+                return loss.detach()
+
+        def main():
+            rate = 0.5
+
+            def closure_step(x):
+                optimizer.zero_grad()
+                loss = model(x).mean() * rate
+                loss.backward()
+                optimizer.step()
+                return loss
+
+            trainer = Trainer(model)
+            train_step = trainer.train_step
+            for x in batches:
+                print(f"{train_step(x):.6f} {closure_step(x):.6f} {trainer.seen}")
+
+        main()
+        """,
+    )
+    assert ran.regions() == {"Trainer.train_step": 11, "closure_step": 11}
+    assert all(r.complete and r.hits >= 2 for r in ran.outcome.report.regions)
+
+
+def test_a_model_that_is_called_elsewhere_too(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        def train_step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        for x in batches:
+            print(f"{train_step(x):.6f}")
+            with torch.no_grad():
+                print(f"{model(x).mean().item():.6f}")
+        """,
+    )
+    assert ran.regions() == {"model: Sequential": 13, "train_step": 11}
+
+
+def test_an_exception_in_a_step_looks_as_in_plain_python(tmp_path: Path) -> None:
+    source = """
+        def train_step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+
+        for x in [*batches, torch.ones(2, 5)]:
+            train_step(x)
+        """
+    write(tmp_path, SETUP + textwrap.dedent(source))
+    ran = under_magpy(tmp_path, script="prog.py", session_factory=SESSIONS["magpy"], mode="run", backend="eager", steps=0)
+    assert ran.stderr == plainly(tmp_path, "prog.py").stderr
+    assert ran.regions() == {"train_step": 12}
+
+
+def test_functions_that_are_no_candidates(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        def steps():
+            for x in batches[:6]:
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                yield loss.item()
+
+        for loss in steps():
+            print(f"{loss:.6f}")
+
+        def closed(x):
+            def closure():
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                return loss
+            return optimizer.step(closure).item()
+
+        for x in batches[6:]:
+            print(f"{closed(x):.6f}")
+        """,
+    )
+    assert set(ran.regions()) == {"model: Sequential", "optimizer: Adam"}
+
+
+def test_a_function_made_anew_for_each_epoch(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        def epoch(batches):
+            def train_step(x):
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                return loss.item()
+            return [train_step(x) for x in batches]
+
+        for i in range(3):
+            print(epoch(batches[4 * i : 4 * i + 4]))
+        """,
+    )
+    parts = {"model: Sequential": 3, "optimizer: Adam": 3}
+    assert ran.regions() == {"train_step": 3, "train_step #2": 3, "train_step #3": 3} | parts
