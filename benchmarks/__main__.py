@@ -21,6 +21,7 @@ from rich.table import Table
 import magpy_core
 from benchmarks.never_slower.programs import PROGRAMS
 from benchmarks.result import Result
+from benchmarks.whole_step.programs import PROGRAMS as STEPS
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = {
@@ -30,7 +31,7 @@ BENCHMARKS = {
     "guards_bert": "benchmarks.guards",
     "guards_gpt48": "benchmarks.guards",
     "monitored_step": "benchmarks.monitored",
-    "whole_step_gpt": "benchmarks.whole_step.measure",
+    **{f"whole_step_{name}": "benchmarks.whole_step.measure" for name in STEPS},
     "check_char_gpt": "benchmarks.monitored",
     **{f"never_slower_{name}": "benchmarks.never_slower.measure" for name in [*PROGRAMS, "findings"]},
     "compile_blocks": "benchmarks.blocks",

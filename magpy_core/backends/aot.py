@@ -19,7 +19,7 @@ from magpy_core.backends.blocks import compile_blocks
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
-from magpy_core.backends.gradients import call_without_autograd, without_autograd
+from magpy_core.backends.gradients import Differentiated, call_without_autograd, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.backends.sharing import saved_and_written
@@ -53,10 +53,12 @@ class AotBackend:
         device, inductor = default_device(), self.name == "inductor"
         mode, fakes = inputs
         tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
+        on_cpu = all(t.device.type == "cpu" for t in tensors)
+        differentiated: Differentiated | None = None
 
         def compile_one(graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> compat.Compiled:
             if inductor:
-                options = tuning.for_inductor()
+                options = tuning.for_inductor(has_backward=on_cpu and differentiated is not None)
                 compiled = compat.inductor_compile(graph, fakes, mode, fallback_random=same_random, options=options)
             else:
                 compiled = compat.aot_eager_compile(graph, fakes, mode)
@@ -68,7 +70,7 @@ class AotBackend:
 
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             graph = prepare(gm, fakes, device)
-            if inductor and all(t.device.type == "cpu" for t in tensors):
+            if inductor and on_cpu:
                 write_checks(graph.graph)
                 graph.recompile()
             lowered, lower_fakes = None, fakes

@@ -30,9 +30,11 @@ class Tuning:
         """The tunings to compile with in the background, one after the other: the code that is ready first runs first."""
         return (replace(self, mode="default"), self) if self.mode == "max" else (self,)
 
-    def for_inductor(self) -> dict[str, Any]:
-        """The values of ``torch._inductor.config`` to compile with."""
-        return {**inductor_options.OF_MODE[self.mode], **dict(self.options)}
+    def for_inductor(self, *, has_backward: bool = False) -> dict[str, Any]:
+        """The values of ``torch._inductor.config`` to compile with. ``has_backward``: the graph is on the CPU and has a
+        backward pass inside."""
+        of_graph = inductor_options.OF_BACKWARD if has_backward else {}
+        return {**of_graph, **inductor_options.OF_MODE[self.mode], **dict(self.options)}
 
 
 DEFAULT = Tuning()

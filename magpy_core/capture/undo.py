@@ -16,7 +16,7 @@ import torch.fx
 from magpy_core._compat.torch.tensor_guards import keep_version
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.opgraph.raising import undo_needed
+from magpy_core.opgraph.raising import nodes_before_raise
 from magpy_core.recording.trace import Trace
 
 
@@ -34,21 +34,27 @@ def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str],
     """Writes the statements that save state before the graph, if a run may have to be undone. ``may_undo``: part of the
     graph may run although the capture doesn't fit; ``compiled``: the backend is a compiler."""
     writes = trace.writes
-    raises, raises_changed = undo_needed(trace.graph, writes.first)
-    if trace.dims:
-        raises, raises_changed = True, writes.first is not None
-    kept = frozenset(i.node for i in trace.inputs if i.shares_mutated and compiled and not (may_undo or raises_changed))
-    statements = _save_inputs(w, trace, names) if may_undo or raises_changed else ""
-    if (may_undo or raises) and writes.drew_random:
+    before = nodes_before_raise(trace.graph)
+    everything = may_undo or bool(trace.dims)
+    raises = everything or bool(before)
+    at_risk = frozenset(
+        i.node for i in trace.inputs if i.first_write is not None and (everything or i.first_write in before)
+    )
+    kept = frozenset(i.node for i in trace.inputs if i.shares_mutated and compiled and i.node not in at_risk)
+    statements = _save_inputs(w, trace, names, at_risk) if may_undo or at_risk else ""
+    if raises and writes.drew_random:
         w.lines.append("random = random_streams()")
         statements += "restore_streams(random); "
-    if (may_undo or raises) and any(switches_modes(n.target) for n in trace.graph.nodes):
+    if raises and any(switches_modes(n.target) for n in trace.graph.nodes):
         w.lines.append("modes = get_modes()")
         statements = "set_modes(modes); " + statements
-    return Undo(statements, may_undo or raises_changed or not writes.mutated, kept)
+    is_complete = may_undo or all(i.first_write is None or i.node in at_risk for i in trace.inputs)
+    return Undo(statements, is_complete, kept)
 
 
-def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str]) -> str:
+def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str], at_risk: frozenset[torch.fx.Node]) -> str:
+    """Keeps the contents of the inputs ``at_risk`` and the autograd history of all; returns what restores them. Contents
+    would cost a copy of every parameter and optimizer state in each training step."""
     history = contents = ""
     for graph_input in trace.inputs:
         name = names[graph_input.node]
@@ -57,7 +63,7 @@ def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str
         if graph_input.new_history:
             w.lines.append(f"required_{name} = {name}.requires_grad")
             history += f"restore_history({name}, required_{name}); "
-        if graph_input.is_mutated:
+        if graph_input.node in at_risk:
             w.lines.append(f"saved_{name} = {name}.detach().clone()")
             contents += f"restore_input({name}, saved_{name}); "
             if graph_input.source.path in trace.writes.with_history:

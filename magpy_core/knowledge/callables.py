@@ -18,11 +18,14 @@ import math
 import os
 import sys
 import types
+import typing
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
+
+import torch
 
 from magpy_core._compat.torch.state_changers import SET_SAVED_TENSORS_HOOKS
 from magpy_core.knowledge.modules import Verdict
@@ -65,9 +68,11 @@ class Entry:
     keeps_elements: bool = False  # a class: it holds the elements of its arguments by identity, without reading them
     returns_callback_result: bool = False  # it returns results of Python functions that it calls unchanged
     computes: bool = False  # its result is a number computed only from numbers: a dynamic number stays symbolic
+    bisects: bool = False  # it only compares its second argument with the elements of its first
     to_text: bool = False
     reads_attributes: bool = False  # of its argument; recorded if Python calls it
     ignores_arguments: bool = False  # a class that reads nothing from its arguments
+    ignores_values: bool = False  # a library function that only looks at the types of numbers, or returns them unchanged
 
 
 _COMPUTES = Entry(computes=True)
@@ -76,13 +81,14 @@ _HARMLESS = Entry(reads_inside=Reads.NOTHING)
 _RULE = Entry()  # it has a rule and no other facts
 _CONTENT = Entry(reads_inside=Reads.CONTENT)
 _EXTREME = Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY_OF_ALL, computes=True)
-_BISECT = Entry(calls=Callback.KEY)
+_BISECT = Entry(calls=Callback.KEY, bisects=True)
 _INSORT = Entry(calls=Callback.KEY_OF_TWO)
 _SEQUENCE = Entry(reads_inside=Reads.CONTENT, levels=0, keeps_elements=True, returns_callback_result=True)
 _SET = Entry(reads_inside=Reads.CONTENT, levels=1)
 _CHOOSES = Entry(calls=Callback.EACH, selects=True)
 _SHALLOW = Entry(levels=1)
 _IGNORES = Entry(ignores_arguments=True)
+_IGNORES_VALUES = Entry(ignores_values=True)
 _TEXT = Entry(reads_inside=Reads.TEXT, to_text=True)
 _READS_ATTRIBUTES = Entry(reads_attributes=True)
 _HOST = Entry(verdict=Verdict.HOST)
@@ -123,6 +129,7 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     vars: _READS_ATTRIBUTES, dir: _READS_ATTRIBUTES,
     setattr: _RULE, delattr: _RULE, builtins.__build_class__: _RULE, slice: _IGNORES, types.MethodType: _IGNORES,
     types.SimpleNamespace: _IGNORES, weakref.ref: _IGNORES,
+    torch.is_tensor: _IGNORES_VALUES, typing.cast: _IGNORES_VALUES,
     # text; what `format` reads depends on its format specification
     str: _TEXT, repr: _TEXT, ascii: _TEXT, format: Entry(to_text=True), print: _RULE, _warnings.warn: _RULE,
     # the world outside

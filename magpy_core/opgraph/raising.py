@@ -1,6 +1,6 @@
 """Which operations of a graph may raise because of tensor data, even if all guards hold.
 
-An operation may raise unless it is known to be safe. Key functions: ``can_raise``, ``undo_needed``.
+An operation may raise unless it is known to be safe. Key functions: ``can_raise``, ``nodes_before_raise``.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ def can_raise(node: torch.fx.Node) -> bool:
     return plain.removeprefix("i") not in _SAFE and plain not in _SAFE
 
 
-def undo_needed(graph: torch.fx.Graph, first_change: torch.fx.Node | None) -> tuple[bool, bool]:
-    """(whether the graph may raise, whether it may raise after it has changed an input)."""
+def nodes_before_raise(graph: torch.fx.Graph) -> frozenset[torch.fx.Node]:
+    """The operations up to the last one that may raise, and that one."""
     calls = [node for node in graph.nodes if node.op in ("call_function", "call_method")]
-    raising = [i for i, node in enumerate(calls) if can_raise(node)]
-    after = first_change in calls[: raising[-1] + 1] if raising else False
-    return bool(raising), after
+    last = next((i for i in reversed(range(len(calls))) if can_raise(calls[i])), -1)
+    return frozenset(calls[: last + 1])

@@ -21,12 +21,12 @@ _KEEPS_LAYOUT = named(Fact.KEEPS_LAYOUT)
 
 @dataclass(eq=False)
 class Writes:
-    """``mutated``, by id: tensors from outside that were written. ``first``: the first operation that changed one."""
+    """``mutated``, by id: tensors from outside that were written; ``first``: the first operation that changed each."""
 
     host: Host
     inputs: GraphInputs
     mutated: dict[int, tuple[torch.Tensor, Source]] = field(default_factory=dict)
-    first: torch.fx.Node | None = None
+    first: dict[int, torch.fx.Node] = field(default_factory=dict)
     _memory: set[int] = field(default_factory=set)
 
     def has_touched(self, tensor: torch.Tensor) -> bool:
@@ -64,7 +64,7 @@ class Writes:
                     self.host.tensor_written(t, source)  # report it again, for the finding at this line
             elif t is tensor or (memory and storage_key(t) == memory):
                 self.mutated[id(t)] = (t, source)
-                self.first = self.first or node
+                self.first[id(t)] = node
                 self.host.tensor_written(t, source)
 
     def check_layout(self, name: str, written: torch.Tensor, tensors: list[torch.Tensor]) -> None:

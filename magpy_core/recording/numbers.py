@@ -14,7 +14,7 @@ from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
 from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import instance_dict, swap_entry
 from magpy_core.refgraph.kinds import is_a
 
@@ -24,6 +24,9 @@ def _store(held: Any, key: Any, old: int, new: int) -> None:
         swap_entry(held, key, old, new)
     else:
         (dict if is_a(held, dict) else list).__setitem__(held, key, new)
+
+
+_FEW = 64  # numbers that a dynamic one is compared with
 
 
 class Numbers(BasicTracker):
@@ -46,6 +49,21 @@ class Numbers(BasicTracker):
             and not kwargs
             and all(type(a) in kinds.NUMBER_TYPES for a in args)
             and any(self.ledger.scalars.get(a) is not None for a in args)
+        )
+
+    def compare(self, fn: Any, lhs: Any, rhs: Any, site: Any) -> None:
+        """The program's path depends on the outcome of a comparison ``fn`` of numbers, some of them dynamic."""
+        scalars, outcome = self.ledger.scalars, fn(lhs, rhs)
+        sym = scalars.call(fn, (scalars.get(lhs) or lhs, scalars.get(rhs) or rhs), outcome)
+        self.decisions.decide(sym, outcome, "compare", site)
+
+    def looks_up(self, item: Any, container: Any) -> bool:
+        """Whether a dynamic number is looked up among a few numbers: what matters is how it compares with each of them."""
+        return (
+            self.carries((item,), {})
+            and is_a(container, (dict, list, tuple, set, frozenset))
+            and len(container) <= _FEW
+            and all(type(element) in kinds.NUMBER_TYPES for element in natives.elements(container))
         )
 
     def escape(self, sym: Sym, site: Any) -> None:

@@ -46,13 +46,13 @@ class GuardedTensor:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """A placeholder of the operator graph. ``is_mutated``: the graph writes it. ``shares_mutated``: the graph writes its
-    memory. ``new_history``: the graph changes its autograd history; ``undo_error``: why that can't be undone."""
+    """A placeholder of the operator graph. ``first_write``: the first operation that writes it. ``shares_mutated``: the graph
+    writes its memory. ``new_history``: the graph changes its autograd history; ``undo_error``: why that can't be undone."""
 
     node: torch.fx.Node
     source: Source
     facts: TensorFacts
-    is_mutated: bool
+    first_write: torch.fx.Node | None
     shares_mutated: bool
     new_history: bool
     undo_error: Unsupported | None = None
@@ -83,13 +83,11 @@ class Trace:
 
 @dataclass(frozen=True)
 class TensorWrites:
-    """Writes of the graph to tensors from outside. ``mutated``: the written inputs; ``written``: the sites; ``first``: the
-    first operation that changes an input."""
+    """Writes of the graph to tensors from outside. ``mutated``: the written inputs; ``written``: the sites."""
 
     mutated: tuple[Source, ...]
     written: tuple[tuple[Source, Any], ...]
     with_history: frozenset[str]
-    first: torch.fx.Node | None
     drew_random: bool
 
 
@@ -161,11 +159,12 @@ def freeze(
             changed = ops.entry.has_new_history(tensor)
         except Unsupported as unsupported:  # relevant only if a graph may have to be undone
             changed, error = True, unsupported
-        inputs.append(GraphInput(node, source, TensorFacts.of(at_entry), id(tensor) in mutated, shares, changed, error))
+        written = ops.writes.first.get(id(tensor))
+        inputs.append(GraphInput(node, source, TensorFacts.of(at_entry), written, shares, changed, error))
     _mark_uncounted_writes(ops)
     writes = TensorWrites(
         tuple(mutated.values()), tuple((source, site) for _, source, site in ledger.tensor_writes),
-        frozenset(ledger.with_history), ops.writes.first, ops.drew_random,
+        frozenset(ledger.with_history), ops.drew_random,
     )  # fmt: skip
     trace = Trace(
         refgraph=ledger.refgraph,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 import weakref
 from typing import Any
@@ -13,7 +14,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import is_copying
-from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
 _VALUES = frozenset({int, float, complex, str, bytes})
@@ -88,10 +89,7 @@ class Operators(AccessTracker):
         if type(lhs) in kinds.NUMBER_TYPES and type(rhs) in kinds.NUMBER_TYPES:
             if self.basics.numbers.carries((lhs, rhs), {}):
                 self.journal.site = site
-                fn, scalars = COMPARE[site.name or "=="], self.ledger.scalars
-                outcome = fn(lhs, rhs)
-                sym = scalars.call(fn, (scalars.get(lhs) or lhs, scalars.get(rhs) or rhs), outcome)
-                self.basics.decisions.decide(sym, outcome, "compare", site)
+                self.basics.numbers.compare(COMPARE[site.name or "=="], lhs, rhs, site)
             return
         self.journal.site = site
         if self.facts.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
@@ -145,7 +143,9 @@ class Operators(AccessTracker):
             return
         self.journal.site = site
         self.facts.arrays.memory_read(site, item, container)
-        self.basics.numbers.escape_all(site, item, () if type(container) is dict else container)
+        looks_up = self.basics.numbers.looks_up(item, container)
+        if not looks_up:
+            self.basics.numbers.escape_all(site, item, () if type(container) is dict else container)
         kind = kinds.kind_of(container)
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and kinds.is_heap_type(type(container))):
             self.facts.classes.member(type(container), "__contains__", site)
@@ -153,6 +153,12 @@ class Operators(AccessTracker):
         if type(item) is types.MethodType:
             self.facts.classes.special_methods(item, site)
         node = self.facts.roots.node_for(container)
+        if looks_up:
+            if node is not None:
+                self.facts.contents.read_all(node, site, values=node.kind != kinds.DICT)
+            for element in natives.elements(container):
+                self.basics.numbers.compare(operator.eq, item, element, site)
+            return
         if is_a(container, kinds.HASHED):
             self.facts.contents.compared_or_hashed(
                 site, node is not None or not is_a(container, (set, frozenset, dict)), item

@@ -55,6 +55,8 @@ class NativeCalls(Tracker):
         elif what == Verdict.TORCH:
             self.torch_calls.expected(site, fn, args)
         elif what == Verdict.PURE:
+            if known.bisects and self.rules.bisects(site, args, kwargs):
+                return
             if known.computes and self.basics.numbers.carries(args, kwargs):
                 self.basics.numbers.escape_raising(fn, args, site)
                 self.basics.numbers.expect_computed(site, fn, args)

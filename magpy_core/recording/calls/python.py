@@ -11,6 +11,7 @@ import torch
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.knowledge.callables import entry
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.calls.rules import Rules
 from magpy_core.recording.libraries import TORCH_FOLDER, is_compiler_wrapper, is_library_file, is_one_operation
@@ -72,6 +73,8 @@ class PythonCalls(Tracker):
     def _library(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Guard what an unmonitored library function may read from values from outside."""
         self.access.arguments.read(site, args, kwargs)
+        if entry(fn).ignores_values:
+            return
         if not is_one_operation(fn):
             self.basics.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
         if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:

@@ -11,6 +11,7 @@ import builtins
 import collections
 import functools
 import gc
+import operator
 import sys
 import types
 from collections.abc import Callable
@@ -214,6 +215,23 @@ class Rules(Tracker):
         if fn is not iter:  # it reads the elements and everything in them; for a dict, only the keys
             self.access.callbacks.elements_of(site, (a for a in args if not is_a(a, dict)))
         self.access.arguments.read(site, (), kwargs)
+
+    def bisects(self, site: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a dynamic number is about to be looked up in a sequence: the result depends on how it compares with each
+        element."""
+        if (
+            kwargs
+            or len(args) != 2
+            or type(args[0]) not in (list, tuple)
+            or not self.basics.numbers.looks_up(args[1], args[0])
+        ):
+            return False
+        if (node := self.facts.roots.node_for(args[0])) is not None:
+            self.facts.contents.read_all(node, site)
+        for element in natives.elements(args[0]):
+            self.basics.numbers.compare(operator.lt, args[1], element, site)
+            self.basics.numbers.compare(operator.lt, element, args[1], site)
+        return True
 
     @rule(next)
     def rule_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

@@ -78,6 +78,8 @@ class Values(FactTracker):
                 if is_a(value, kinds.REFERRING):
                     self.facts.classes.identity_read(value, site)
             return value
+        if store is not None and type(value) is tuple and self.ledger.learned.numbers:
+            value = self._with_symbols(source, value, store, site)
         node = refgraph.nodes.get(id(value))
         if node is not None:
             if node.source is not source:
@@ -93,6 +95,27 @@ class Values(FactTracker):
             self.native_facts(source, value, site)
         refgraph.add(value, source)
         return value
+
+    def _with_symbols(self, source: Source, value: tuple[Any, ...], store: Slot, site: Any) -> tuple[Any, ...]:
+        """``value``, or a private copy of it in which dynamic numbers carry symbols: nothing can be stored in a tuple."""
+        learned, scalars = self.ledger.learned.numbers, self.ledger.scalars
+        sources = [self.sources.item(source, i) for i in range(len(value))]
+        if (
+            id(value) in self.refgraph.nodes
+            or store.get() is not value
+            or not any(
+                one.path in learned and type(element) in kinds.NUMBER_TYPES and scalars.get(element) is None
+                for one, element in zip(sources, value, strict=True)
+            )
+        ):
+            return value
+        copy = tuple(
+            self.read(one, element, site, to_program=True) if one.path in learned else element
+            for one, element in zip(sources, value, strict=True)
+        )
+        store.swap(value, copy)
+        self.ledger.undo.append(lambda: store.swap(copy, value))
+        return copy
 
     def written_over(self, node: Node, key: Any) -> bool:
         """Whether the region has written this slot, even with the same value, so that a private copy must not be stored."""

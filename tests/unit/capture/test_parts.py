@@ -56,9 +56,9 @@ class ByHand:
         facts = TensorFacts.of(X)
         plan = Plan(GraphValue(self.result), False, [], [self.result])
         trace = Trace(
-            RefGraph(), graph, (GraphInput(self.x, source, facts, False, False, False),), (),
+            RefGraph(), graph, (GraphInput(self.x, source, facts, None, False, False),), (),
             (GuardedTensor(source, facts, frozenset(), storage_key(X), 0),), (), plan, (), (),
-            TensorWrites((), (), frozenset(), None, False), {}, {}, Places(lambda: HERE), lambda: True, (),
+            TensorWrites((), (), frozenset(), False), {}, {}, Places(lambda: HERE), lambda: True, (),
         )  # fmt: skip
         self.trace = replace(trace, **changes)
         self.live = Live([X])
@@ -170,7 +170,7 @@ def test_nothing_is_saved_where_nothing_is_changed() -> None:
 def test_a_changed_input_is_saved_or_kept_for_the_first_run() -> None:
     w, made = GuardWriter(), ByHand()
     (given,) = made.trace.inputs
-    trace = replace(made.trace, inputs=(replace(given, is_mutated=True, shares_mutated=True, new_history=True),))
+    trace = replace(made.trace, inputs=(replace(given, first_write=given.node, shares_mutated=True, new_history=True),))
     undo = write_undo(w, trace, {made.x: "v0"}, may_undo=True, compiled=True)
     saved, w.lines = w.lines, []
     assert saved == ["required_v0 = v0.requires_grad", "saved_v0 = v0.detach().clone()"] and not undo.kept
