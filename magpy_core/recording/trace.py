@@ -47,7 +47,8 @@ class GuardedTensor:
 @dataclass(frozen=True)
 class GraphInput:
     """A placeholder of the operator graph. ``first_write``: the first operation that writes it. ``shares_mutated``: the
-    graph writes its memory. ``new_history``: the graph changes its autograd history; ``undo_error``: why that can't be undone."""
+    graph writes its memory. ``new_history``: the graph changes its autograd history; ``undo_error``: why that can't be
+    undone."""
 
     node: torch.fx.Node
     source: Source

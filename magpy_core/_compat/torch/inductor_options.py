@@ -14,8 +14,8 @@ OF_MODE: dict[str, dict[str, Any]] = {
     "max": {"max_autotune": True, "coordinate_descent_tuning": True},
 }
 
-#: For a graph with a backward pass inside, on the CPU. With channels-last convolutions, Inductor copies each input and weight
-#: of one twice, early, and keeps the second copy for the backward pass (ResNet-18: 8 % slower, 13 MB more).
+#: For a graph with a backward pass inside, on the CPU. With channels-last convolutions, Inductor copies their inputs and
+#: weights twice, early, and keeps the second copy for the backward pass (ResNet-18: 8 % slower, 13 MB more).
 OF_BACKWARD: dict[str, Any] = {"layout_optimization": False}
 
 #: Options that MagPy sets itself, or that change results if Inductor is not called by torch.compile.
