@@ -243,7 +243,7 @@ def _images(n: int) -> torch.Tensor:
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    "gpt_3": lambda: _GPTStep(batch_size=4, n_layer=3),
+    "gpt_3": lambda: _GPTStep(batch_size=1, n_layer=3),
     "gpt_example": lambda: _GPTStep(batch_size=16),
     "resnet18": lambda: _supervised(resnet18, _sgd, _images(8), torch.randint(10, (8,)), F.cross_entropy),
     "lstm": lambda: _supervised(

@@ -205,7 +205,7 @@ def inductor_compile(
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
 
-    from magpy_core._compat.torch.inductor_extensions import MinCut, ScaledProducts
+    from magpy_core._compat.torch.inductor_extensions import MinCut, ScaledProducts, SeparateResults
 
     with compile_lock:  # another compilation may have changed the configuration that is read here
         config = {
@@ -214,6 +214,7 @@ def inductor_compile(
             # Constant folding replaces `x + torch.zeros(3)` by `x`, even if it is an output, which then shares x's memory.
             "joint_graph_constant_folding": False,
             "custom_partitioner_fn": MinCut(fallback_random),
+            "joint_custom_pre_pass": SeparateResults(inductor_config.joint_custom_pre_pass),
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
         }
         with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes)):  # type: ignore[attr-defined]

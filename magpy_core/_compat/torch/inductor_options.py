@@ -25,6 +25,7 @@ _REFUSED = {
     "fallback_random": "MagPy sets it; use same_random",
     "freezing": "the weights of a region may change",
     "joint_graph_constant_folding": "MagPy sets it: with folding, results may share an input's memory",
+    "joint_custom_pre_pass": "MagPy sets it",
     "post_grad_custom_pre_pass": "MagPy sets it",
     "triton.cudagraph_trees": "a result would be overwritten by the next call",
     "triton.cudagraphs": "a result would be overwritten by the next call",

@@ -8,28 +8,49 @@ disabled, and its workspace has the size that the kernel gave when asked once. K
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-_ATEN: Any = torch.ops.aten.mkldnn_rnn_layer.default
+_LAYER: Any = torch.ops.aten.mkldnn_rnn_layer.default
+_BACKWARD: Any = torch.ops.aten.mkldnn_rnn_layer_backward.default
 _LIBRARY = torch.library.Library("magpy", "FRAGMENT")
-_LIBRARY.define(str(_ATEN._schema).replace("aten::mkldnn_rnn_layer(", "rnn_layer(").replace(") ->", ", int workspace) ->"))
+_LIBRARY.define(str(_LAYER._schema).replace("aten::mkldnn_rnn_layer(", "rnn_layer(").replace(") ->", ", int workspace) ->"))
+_LIBRARY.define(str(_BACKWARD._schema).replace("aten::mkldnn_rnn_layer_backward(", "rnn_layer_backward("))
+
+
+def _contiguous(args: Sequence[Any]) -> list[Any]:
+    """The kernels assume it. Inductor may choose other strides for a value that it computes."""
+    return [arg.contiguous() if isinstance(arg, torch.Tensor) else arg for arg in args]
 
 
 def _layer(*args: Any) -> Any:
     with torch.enable_grad():
-        return _ATEN(*args[:-1])
+        return _LAYER(*_contiguous(args[:-1]))
 
 
-def _shapes(*args: Any) -> Any:
-    output, hidden, cell, _ = _ATEN(*args[:-1])
+def _shapes_of_layer(*args: Any) -> Any:
+    output, hidden, cell, _ = _LAYER(*args[:-1])
     return output, hidden, cell, output.new_empty(args[-1], dtype=torch.uint8)
 
 
+def _backward(*args: Any) -> Any:
+    return _BACKWARD(*_contiguous(args))
+
+
+def _shapes_of_backward(*args: Any) -> Any:
+    # torch's own function returns one tensor for both gradients of biases
+    return tuple(
+        torch.empty_like(arg, memory_format=torch.contiguous_format) for arg in args[:7]
+    )  # torch's are not distinct
+
+
 _LIBRARY.impl("rnn_layer", _layer, "CPU")
-torch.library.register_fake("magpy::rnn_layer", _shapes, lib=_LIBRARY)
+_LIBRARY.impl("rnn_layer_backward", _backward, "CPU")
+torch.library.register_fake("magpy::rnn_layer", _shapes_of_layer, lib=_LIBRARY)
+torch.library.register_fake("magpy::rnn_layer_backward", _shapes_of_backward, lib=_LIBRARY)
 
 
 def _with_workspace(*args: Any) -> Any:
@@ -46,8 +67,8 @@ def _with_workspace(*args: Any) -> Any:
 def _workspace_size(shapes: tuple[Any, ...], kinds: tuple[Any, ...]) -> int:
     with _disable_current_modes(), torch.enable_grad():
         args = [kind if shape is None else torch.zeros(shape, dtype=kind) for shape, kind in zip(shapes, kinds, strict=True)]
-        return int(_ATEN(*args, True)[3].numel())
+        return int(_LAYER(*args, True)[3].numel())
 
 
-#: Decompositions of the layers whose backward pass is in the same graph.
-RNN_LAYERS = {_ATEN: _with_workspace}
+#: Decompositions of layers and their backward passes in one graph.
+RNN_LAYERS: dict[Any, Callable[..., Any]] = {_LAYER: _with_workspace, _BACKWARD: torch.ops.magpy.rnn_layer_backward.default}
