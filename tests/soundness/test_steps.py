@@ -565,8 +565,10 @@ def test_models(name: str, backend: str) -> None:
         model = MODELS[name]()
         if name == "double":
             model = nn.Sequential(_Double(), model)
-        # Adam's `lerp_` of what isn't contiguous is refused for every region
-        make_optimizer: Any = torch.optim.SGD if name == "channels_last" else torch.optim.AdamW
+        # Adam's `lerp_` of what isn't contiguous is refused for every region, and it turns rounding into updates where a
+        # gradient is zero (of the bias of attention's keys)
+        plain = name == "channels_last" or backend == "inductor"
+        make_optimizer: Any = torch.optim.SGD if plain else torch.optim.AdamW
         return World(model, make_optimizer(model.parameters(), lr=0.01))
 
     check(Program(make_world, lambda w: usual(w, clip="norm"), hits=4), backend)

@@ -42,9 +42,7 @@ def _backward(*args: Any) -> Any:
 
 def _shapes_of_backward(*args: Any) -> Any:
     # torch's own function returns one tensor for both gradients of biases
-    return tuple(
-        torch.empty_like(arg, memory_format=torch.contiguous_format) for arg in args[:7]
-    )  # torch's are not distinct
+    return tuple(torch.empty_like(arg, memory_format=torch.contiguous_format) for arg in args[:7])
 
 
 _LIBRARY.impl("rnn_layer", _layer, "CPU")
