@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.autograd_nodes import has_hooks, is_leaf_node, is_plain_node, reached_nodes
+from magpy_core._compat.torch.autograd_nodes import custom_function, has_hooks, is_leaf_node, is_plain_node, reached_nodes
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.operator_graph import OperatorGraph
@@ -99,6 +99,8 @@ class Backward:
                 raise _refused("to leaves that share one gradient, or to no leaf at all")
         ops.host.guard_setting(torch.is_anomaly_enabled, False)
         for leaf in leaves:
+            if ops.leaves.is_made(leaf):
+                continue
             for name, value in _PLAIN_LEAF:
                 ops.host.guard_field(ops.inputs.guard(leaf), leaf, name, value)
             ops.host.guard_field(ops.inputs.guard(leaf), leaf, "grad_dtype", leaf.dtype)
@@ -171,15 +173,15 @@ def _check_nodes(ops: OperatorGraph, nodes: Iterable[Any]) -> None:
     for node in nodes:
         if node in outside:
             raise _refused("that leaves the region through the history of a tensor from outside")
-        if not is_plain_node(node):
-            raise _refused("through a custom `autograd.Function`")
+        if not is_plain_node(node) and custom_function(node) not in ops.custom_functions:
+            raise _refused("through a custom `autograd.Function` that no call in the region shows")
 
 
 def _check_leaf(ops: OperatorGraph, leaf: torch.Tensor) -> None:
     """Raises Unsupported for a leaf whose gradient can't be accumulated by plain operations."""
     if type(leaf) not in _PLAIN or leaf.layout is not torch.strided or leaf.is_complex() or leaf.grad_dtype != leaf.dtype:
         raise _refused("to a leaf that is not a plain tensor")
-    if leaf in ops.values and ops.inputs.is_inside(leaf):
+    if leaf in ops.values and ops.inputs.is_inside(leaf) and not ops.leaves.is_made(leaf):
         raise _refused("to a leaf created inside the region")
     if leaf._backward_hooks is not None or leaf._post_accumulate_grad_hooks is not None:
         raise _refused("to a leaf with hooks")

@@ -163,6 +163,10 @@ class Operation:
             ops.host.branch(Sym("node", node, (), result), result, name)
         elif not self._returned_input(result):
             ops.values.bind(result, node, ops.inputs.guarded, from_data)
+            if self.kwargs.get("requires_grad") is True and is_a(
+                result, torch.Tensor
+            ):  # `torch.zeros(2, requires_grad=True)`
+                ops.leaves.made[node] = ops.host.site
         return result
 
     def _node(self) -> torch.fx.Node:

@@ -11,6 +11,7 @@ from magpy_core.opgraph.autograd import EntryState
 from magpy_core.opgraph.data_shapes import is_constant
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.inputs import GraphInputs
+from magpy_core.opgraph.leaves import Leaves
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.opgraph.values import Values
@@ -20,7 +21,8 @@ from magpy_core.opgraph.writes import Writes
 class OperatorGraph:
     """``op_depth``: how many recorded calls are running; operations inside one of them belong to it. ``read_inside``:
     tensors that native code has read as numbers in the running call. ``failure``: an exception of one of our recorders;
-    nothing is recorded after it."""
+    nothing is recorded after it. ``custom_functions``: classes of ``autograd.Function`` whose methods were found to depend
+    only on their arguments."""
 
     def __init__(self, scalars: ScalarTable, host: Host, dims: dict[str, set[int]], vary: bool = False) -> None:
         self.host = host
@@ -30,10 +32,11 @@ class OperatorGraph:
         self.entry = EntryState()
         self.inputs = GraphInputs(host, self.graph, self.values, self.entry)
         self.writes = Writes(host, self.inputs)
+        self.leaves = Leaves(host, self.inputs)
         self.shapes = ShapeTracker(host, scalars, self.inputs, self.values, dims, vary)
         self.op_depth = 0
         self.read_inside: list[torch.Tensor] = []
-        self.drew_random = False
+        self.custom_functions: set[type] = set()
         self.failure: Exception | None = None
         self.recorder: Any = None  # the active function mode
         self.shadow: Any = None  # the active dispatch mode

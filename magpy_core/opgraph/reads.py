@@ -59,6 +59,8 @@ def field(ops: OperatorGraph, tensor: torch.Tensor, name: str, result: Any) -> A
     """``x.grad`` and other fields of the tensor object."""
     if not ops.inputs.is_inside(tensor):
         ops.host.guard_field(ops.inputs.guard(tensor), tensor, name, result)
+    elif name == "grad" and ops.leaves.is_made(tensor) and (result is None or result in ops.values):
+        pass
     elif name != "is_leaf" and not (name in _EMPTY_INSIDE and result is None):
         raise Unsupported("MP106", f"{HERE} reads `.{name}` of a tensor created in the region, which no guard covers.")
     return result
@@ -66,7 +68,10 @@ def field(ops: OperatorGraph, tensor: torch.Tensor, name: str, result: Any) -> A
 
 def field_set(ops: OperatorGraph, tensor: torch.Tensor, name: str, value: Any, result: Any) -> Any:
     """``x.grad = value``, or ``del x.grad`` if the value is None."""
-    ops.host.field_written(tensor, name, value)
+    if ops.leaves.is_made(tensor):
+        ops.leaves.with_gradient.append(tensor)
+    else:
+        ops.host.field_written(tensor, name, value)
     return result
 
 

@@ -222,7 +222,8 @@ def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any)
         ops.inputs.node(tensor)
         if tensor.requires_grad == value:
             return partial(reads.metadata, ops, attr, (tensor,), {})  # a no-op while the guard on `requires_grad` holds
-        raise Unsupported("MP106", f"{HERE} sets whether a tensor requires a gradient, which no graph can do.")
+        ops.leaves.prepare(tensor, value)
+        return lambda result: result
     if attr == "data" and tensor.requires_grad and is_a(value, torch.Tensor) and tensor.shape != value.shape:
         ops.values.reshaped_leaf = True
     raise Unsupported("MP106", f"{HERE} is assigned, which no graph can do.")

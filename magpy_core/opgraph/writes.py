@@ -21,12 +21,14 @@ _KEEPS_LAYOUT = named(Fact.KEEPS_LAYOUT)
 
 @dataclass(eq=False)
 class Writes:
-    """``mutated``, by id: tensors from outside that were written; ``first``: the first operation that changed each."""
+    """``mutated``, by id: tensors from outside that were written; ``first``: the first operation that changed each.
+    ``drew_random``: an operation has changed the state of a random generator."""
 
     host: Host
     inputs: GraphInputs
     mutated: dict[int, tuple[torch.Tensor, Source]] = field(default_factory=dict)
     first: dict[int, torch.fx.Node] = field(default_factory=dict)
+    drew_random: bool = False
     _memory: set[int] = field(default_factory=set)
 
     def has_touched(self, tensor: torch.Tensor) -> bool:

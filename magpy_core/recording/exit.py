@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from magpy_core.findings import Unsupported
+import torch
+
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.recording.imports import Imports
 from magpy_core.recording.nodes.group import Nodes
 from magpy_core.recording.operator_host import OperatorHost
@@ -33,6 +35,7 @@ class Exit(Tracker):
         self.basics.age.check_assumptions()
         self.host.hooks_out_of_reach()
         ops = self.ledger.ops
+        self._history_left()
         ops.entry.keep_changed(tensor for tensor, _ in ops.inputs.guarded.values())
         if error is not None:
             return self._raised(error)
@@ -45,7 +48,7 @@ class Exit(Tracker):
         planner.change_found = self.basics.interference.check
         plan = planner.plan(result, self.facts.contents.reread_all, self.ledger.outputs, self.ledger.field_writes)
         self.basics.numbers.restore_shared_ints()
-        return plan
+        return plan if self._leaves_stay(plan) else None
 
     def _left_open(self) -> None:
         """Check everything that the region began and did not end, and calls into torch that were not recorded."""
@@ -59,6 +62,31 @@ class Exit(Tracker):
         if self.nodes.one_node.active is not None:
             self.journal.skip_call("a custom function raised")
         self.nodes.modes.left_open()
+
+    def _leaves_stay(self, plan: Plan) -> bool:
+        """Whether what becomes a leaf inside can be one in the graph, or need not be."""
+        ops, outputs = self.ledger.ops, set(plan.outputs)
+        if outputs & {ops.values.node(leaf) for leaf in ops.leaves.with_gradient}:
+            text = "A tensor that was created inside leaves the region with a gradient, which replay can't give it."
+            self.journal.refuse("MP110", text, hint="Return a copy of it: `x.detach()`.")
+            return False
+        if any(node.target is torch.autograd.grad for node in ops.graph.nodes):
+            return True
+        results = [tensor for tensor, node in ops.values if node in outputs or id(tensor) in ops.writes.mutated]
+        if not ops.leaves.drop(results):
+            site = next(iter(ops.leaves.made.values()))
+            text = f"{HERE} makes a tensor require a gradient for a backward pass outside of the region."
+            self.journal.refuse("MP106", text, site=site)
+            return False
+        return True
+
+    def _history_left(self) -> None:
+        """What begins or stops to require a gradient inside must be as before at the end."""
+        ops = self.ledger.ops
+        for tensor in ops.leaves.left_changed():
+            name = ops.inputs.guard(tensor).describe()
+            how = "requires a gradient now" if tensor.requires_grad else "requires no gradient any more"
+            self.journal.refuse_if_repeated(Unsupported("MP106", f"The region changes `{name}`: it {how}."))
 
     # -- exceptions --------------------------------------------------------------------------------------------
 

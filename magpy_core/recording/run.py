@@ -79,7 +79,7 @@ def run(
             else:
                 outcome.error = error
         journal.places.finished()
-        ledger.ops.drew_random = not same_streams(random, random_streams())
+        ledger.ops.writes.drew_random = not same_streams(random, random_streams())
         if monitor.observer_failure is not None and not journal.aborted:
             journal.internal_error(monitor.observer_failure)
         if ledger.ops.failure is not None:

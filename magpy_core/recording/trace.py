@@ -165,7 +165,7 @@ def freeze(
     _mark_uncounted_writes(ops)
     writes = TensorWrites(
         tuple(mutated.values()), tuple((source, site) for _, source, site in ledger.tensor_writes),
-        frozenset(ledger.with_history), ops.drew_random,
+        frozenset(ledger.with_history), ops.writes.drew_random,
     )  # fmt: skip
     trace = Trace(
         refgraph=ledger.refgraph,

@@ -41,6 +41,8 @@ from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
 _CHEAP = 0.03  # of a call
+_MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
+_raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 _thread = threading.local()
 # Where a thread is (`_thread.depth`; 0: outside of everything): in a region, where nothing is compiled, apart from regions.
@@ -179,8 +181,19 @@ class Region:
     def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """The call that ``capture`` fits, as plain Python. Its guards were checked from ``start`` on."""
         if capture.is_ready or not self.options.background:
-            return self.target(*args, **kwargs)
+            result = self.target(*args, **kwargs)
+            if not capture.hits and not capture.is_retired:
+                self._raised_alone(capture)
+            return result
         return self._in_vain(capture, args, kwargs, start)
+
+    def _raised_alone(self, capture: Capture) -> None:
+        """The graph of a capture that has never served a call raised, and plain Python did not."""
+        _raised[capture] = _raised.get(capture, 0) + 1
+        if _raised[capture] >= _MOST_RAISED:
+            self._drop(
+                capture, CaptureFailed("MP902", "The compiled graph of the region raises where plain Python does not.")
+            )
 
     def _in_vain(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A plain call for which guards were checked from ``start`` on."""

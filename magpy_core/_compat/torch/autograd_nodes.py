@@ -1,4 +1,5 @@
-"""Nodes of autograd graphs. Key functions: reached_nodes, is_leaf_node, is_plain_node, has_hooks, is_freed."""
+"""Nodes of autograd graphs. Key functions: reached_nodes, is_leaf_node, is_plain_node, custom_function,
+has_hooks, is_freed."""
 
 from __future__ import annotations
 
@@ -29,6 +30,12 @@ def is_leaf_node(node: Any) -> bool:
 def is_plain_node(node: Any) -> bool:
     """Whether a node is torch's and runs no Python: not that of a custom function in Python or C++."""
     return not isinstance(node, BackwardCFunction) and "::" not in type(node).__name__
+
+
+def custom_function(node: Any) -> type | None:
+    """The ``autograd.Function`` in Python whose call created a node."""
+    cls = getattr(type(node), "_forward_cls", None)
+    return cls if isinstance(cls, type) else None
 
 
 def has_hooks(node: Any) -> bool:

@@ -17,6 +17,7 @@ import torch
 from torch._guards import TracingContext, tracing
 
 from magpy_core._compat.torch.partition import default_partition
+from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
 from magpy_core._compat.torch.torch_state import get_modes
 
 Compiled = tuple[Callable[..., Sequence[Any]], Callable[[list[Any]], Sequence[Any]] | None, list[str]]
@@ -159,8 +160,9 @@ def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mo
 
     def compile_it() -> Any:
         return aot_module_simplified(
-            graph, fakes, compiler, compiler, default_partition, keep_inference_input_mutations=True
-        )
+            graph, fakes, compiler, compiler, default_partition, decompositions=dict(RNN_LAYERS),
+            keep_inference_input_mutations=True,
+        )  # fmt: skip
 
     # Otherwise dead code elimination removes a draw whose numbers are unused, and later draws differ.
     return _run(compile_it, fake_mode, {"fallback_random": True})
@@ -173,6 +175,10 @@ def hoist() -> Any:
     return hoist
 
 
+#: To be raised when the same graph is compiled to other code than before.
+_GENERATION = 2
+
+
 def _key_tag(fakes: Sequence[Any]) -> str:
     """The part of the cache key that torch's caches omit: which inputs share memory, which are leaves, and (before torch
     2.12) the default dtype and autocast."""
@@ -180,7 +186,7 @@ def _key_tag(fakes: Sequence[Any]) -> str:
     storages = [t.untyped_storage()._cdata if t.layout is torch.strided else id(t) for t in tensors]
     shared = [storages.index(storage) for storage in storages]
     leaves = "".join("1" if t.is_leaf else "0" for t in tensors)
-    return f"magpy {shared} {leaves} {torch.get_default_dtype()} {get_modes()}"
+    return f"magpy {_GENERATION} {shared} {leaves} {torch.get_default_dtype()} {get_modes()}"
 
 
 @contextmanager
@@ -204,6 +210,7 @@ def inductor_compile(
     from torch._dynamo.convert_frame import compile_lock
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
+    from torch._inductor.decomposition import select_decomp_table
 
     from magpy_core._compat.torch.inductor_extensions import MinCut, ScaledProducts, SeparateResults
 
@@ -218,4 +225,5 @@ def inductor_compile(
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
         }
         with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes)):  # type: ignore[attr-defined]
-            return _run(lambda: compile_fx(graph, fakes), fake_mode, config)
+            decompositions = {**select_decomp_table(), **RNN_LAYERS}
+            return _run(lambda: compile_fx(graph, fakes, decompositions=decompositions), fake_mode, config)

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 _LAYER: Any = torch.ops.aten.mkldnn_rnn_layer.default
 _BACKWARD: Any = torch.ops.aten.mkldnn_rnn_layer_backward.default
+_TRAINS = [argument.name for argument in _BACKWARD._schema.arguments].index("train")
 _LIBRARY = torch.library.Library("magpy", "FRAGMENT")
 _LIBRARY.define(str(_LAYER._schema).replace("aten::mkldnn_rnn_layer(", "rnn_layer(").replace(") ->", ", int workspace) ->"))
 _LIBRARY.define(str(_BACKWARD._schema).replace("aten::mkldnn_rnn_layer_backward(", "rnn_layer_backward("))
@@ -37,7 +38,7 @@ def _shapes_of_layer(*args: Any) -> Any:
 
 
 def _backward(*args: Any) -> Any:
-    return _BACKWARD(*_contiguous(args))
+    return _BACKWARD(*_contiguous(args[:_TRAINS]), True, *_contiguous(args[_TRAINS + 1 :]))
 
 
 def _shapes_of_backward(*args: Any) -> Any:
@@ -52,13 +53,13 @@ torch.library.register_fake("magpy::rnn_layer_backward", _shapes_of_backward, li
 
 
 def _with_workspace(*args: Any) -> Any:
-    *others, trains = args
+    *others, _ = args  # whether it trains, which AOTAutograd's decomposition of an LSTM leaves out
     shapes = tuple(tuple(arg.shape) if isinstance(arg, torch.Tensor) else None for arg in others)
-    if not trains or not all(type(size) is int for shape in shapes for size in shape or ()):
+    if not torch.is_grad_enabled() or not all(type(size) is int for shape in shapes for size in shape or ()):
         return NotImplemented
     kinds = tuple(arg.dtype if isinstance(arg, torch.Tensor) else arg for arg in others)
     plain = tuple(tuple(kind) if isinstance(kind, list) else kind for kind in kinds)
-    return torch.ops.magpy.rnn_layer(*args, _workspace_size(shapes, plain))
+    return torch.ops.magpy.rnn_layer(*others, True, _workspace_size(shapes, plain))
 
 
 @functools.cache

@@ -91,6 +91,7 @@ class OneNode(Tracker):
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         else:
             self.basics.numbers.escape_all(site, args)
+            self.ledger.ops.custom_functions.add(cls)
             self.apply(site, applier(cls), args, {}, checked=True)
 
     def apply(
