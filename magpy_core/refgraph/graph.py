@@ -28,6 +28,7 @@ class RefGraph:
     _seen: set[tuple[int, str]] = field(default_factory=set)
     assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     errors: list[tuple[Node, Any]] = field(default_factory=list)  # exceptions from outside, their tracebacks
+    private: set[int] = field(default_factory=set)  # ids of our copies, which the program gets instead of the originals
     watch: Callable[[Snapshot], None] | None = None  # called with each snapshot; may raise to refuse it
 
     def node(self, obj: Any) -> Node | None:

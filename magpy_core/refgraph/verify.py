@@ -72,7 +72,7 @@ def verify(
     problems: list[str] = []
     with no_torch_function():
         for key, node in graph.nodes.items():
-            problems += _node_problems(key, node, now, is_internal)
+            problems += _node_problems(key, node, now, is_internal if key not in graph.private else lambda obj: False)
         for read in graph.reads:
             problems += _read_problems(read, now)
     if problems:

@@ -113,6 +113,7 @@ class Values(FactTracker):
             self.read(one, element, site, to_program=True) if one.path in learned else element
             for one, element in zip(sources, value, strict=True)
         )
+        self.refgraph.private.add(id(copy))
         store.swap(value, copy)
         self.ledger.undo.append(lambda: store.swap(copy, value))
         return copy
