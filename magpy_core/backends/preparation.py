@@ -84,10 +84,11 @@ def _drops_all(node: torch.fx.Node, name: str) -> bool:
 
 
 def _has_repeated_tensor(node: torch.fx.Node) -> bool:
-    """Whether an operation on lists contains a tensor twice."""
-    place: dict[torch.fx.Node, int] = {}
-    lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
-    return any(place.setdefault(n, i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
+    """Whether an operation on lists writes a tensor that it also takes in another place."""
+    written, *lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
+    place = {n: i for i, n in enumerate(written)}
+    repeats = any(place.get(n, i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
+    return repeats or len(place) < len(written)
 
 
 def _write_default_device(gm: torch.fx.GraphModule, device: torch.device) -> None:

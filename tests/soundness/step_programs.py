@@ -54,7 +54,7 @@ def optimizers() -> dict[str, Program]:
     for name in OPTIMIZERS:
         for option, values in {"plain": {}, **_OPTIONS}.items():
             if option != "differentiable" and _accepts(name, values):
-                program = Program(_optimizer(name, **values), usual, hits=4, refused=name in _CUT)
+                program = Program(_optimizer(name, **values), usual, hits=4, refused=name in _CUT, compiled=name not in _CUT)
                 found[f"{name}_{option}"] = program
     return found
 
@@ -481,7 +481,7 @@ def others() -> dict[str, Program]:
         "frozen_inside": Program(adamw, frozen_inside),
         "gradients_replaced": Program(adamw, replaced_gradients),
         "metrics": Program(sgd, measured),
-        "finite": Program(sgd, checked, refused=True),
+        "finite": Program(sgd, checked, refused=True, compiled=False),
         "count_2": Program(adamw, lambda w: counted(w, 2), hits=2),
         "count_3": Program(sgd, lambda w: counted(w, 3), hits=1),
         "groups": Program(_grouped, groups),

@@ -351,6 +351,8 @@ class Program:
     context: Callable[[], Any] | None = None
     batches: tuple[int, ...] = (6,)
     input_learns: bool = False
+    compiled: bool = True
+    """Whether compilers take it."""
 
 
 def _adamw(**options: Any) -> Callable[[], World]:
@@ -483,7 +485,8 @@ def check(program: Program, backend: str) -> None:
     region = run(program, backend)
     findings = [f"{f.code} {f.message}" for f in region.findings.values() if f.code not in ("MP201", "MP204")]
     hits = region.hits
-    assert hits >= program.hits, (hits, findings)
+    if backend == "eager" or program.compiled:
+        assert hits >= program.hits, (hits, findings)
     if not program.refused:
         assert region.captures and all(capture.is_complete for capture in region.captures), findings
 

@@ -107,6 +107,21 @@ def _methods_are_cached() -> Iterator[None]:
         autograd_cache.check_node_safe = original
 
 
+@contextmanager
+def _recurrent_layers() -> Iterator[None]:
+    """Lets AOTAutograd use our operators for recurrent layers. Passing decompositions to the compiler would disable its
+    cache."""
+    from torch._functorch.aot_autograd import aot_autograd_decompositions as known
+
+    before = dict(known)
+    known.update(RNN_LAYERS)
+    try:
+        yield
+    finally:
+        known.clear()
+        known.update(before)
+
+
 def import_inductor() -> None:
     """Imports the compiler, which takes a second or two."""
 
@@ -145,6 +160,7 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
         _collect_sources(sources),
         _unmarked_outputs(context),
         _methods_are_cached(),
+        _recurrent_layers(),
     ):
         forward = compile_it()
     return *_unwrap(forward), sources
@@ -160,9 +176,8 @@ def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mo
 
     def compile_it() -> Any:
         return aot_module_simplified(
-            graph, fakes, compiler, compiler, default_partition, decompositions=dict(RNN_LAYERS),
-            keep_inference_input_mutations=True,
-        )  # fmt: skip
+            graph, fakes, compiler, compiler, default_partition, keep_inference_input_mutations=True
+        )
 
     # Otherwise dead code elimination removes a draw whose numbers are unused, and later draws differ.
     return _run(compile_it, fake_mode, {"fallback_random": True})
@@ -210,7 +225,6 @@ def inductor_compile(
     from torch._dynamo.convert_frame import compile_lock
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
-    from torch._inductor.decomposition import select_decomp_table
 
     from magpy_core._compat.torch.inductor_extensions import MinCut, ScaledProducts, SeparateResults
 
@@ -225,5 +239,4 @@ def inductor_compile(
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
         }
         with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes)):  # type: ignore[attr-defined]
-            decompositions = {**select_decomp_table(), **RNN_LAYERS}
-            return _run(lambda: compile_fx(graph, fakes, decompositions=decompositions), fake_mode, config)
+            return _run(lambda: compile_fx(graph, fakes), fake_mode, config)

@@ -9,6 +9,7 @@ import torch
 import torch.fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from magpy_core._compat.torch.fused_updates import FUSED_UPDATES
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
 
 _LARGEST = 4096  # maximum number of elements of a constant
@@ -19,7 +20,7 @@ def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any
 
     Nodes have no example values, which compilers would use for early transformations."""
     with fake_mode:
-        traced: torch.fx.GraphModule = make_fx(fn, decomposition_table=RNN_LAYERS)(*fakes)
+        traced: torch.fx.GraphModule = make_fx(fn, decomposition_table=RNN_LAYERS | FUSED_UPDATES)(*fakes)
     for node in list(traced.graph.nodes):
         node.meta.clear()
         if node.op == "get_attr":
