@@ -18,6 +18,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -105,6 +106,14 @@ class _Instances:
             return region
 
 
+@dataclass(frozen=True)
+class _Step:
+    """A step that is running."""
+
+    optimizer: Any
+    region: Any
+
+
 class Discovery:
     """Patches torch and routes outermost calls to the session's regions."""
 
@@ -118,6 +127,8 @@ class Discovery:
         self._keys = itertools.count()
         self._steps_inside = StepsInside()
         self._local = threading.local()
+        self._wrappers: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Regions of optimizers that call the step of another one."""
         self._plain: Callable[[], bool] = lambda: False
         self._step_functions = StepFunctions(self._make_step_function, self._call_function, self._outermost)
 
@@ -294,31 +305,52 @@ class Discovery:
                 return func(*args, **kwargs)
             return self._step(func, args, kwargs)
 
+        step.magpy_original = func  # type: ignore[attr-defined]  # recordings see the call of the wrapper only
         if getattr(func, "hooked", False):  # torch.compile would remove a wrapper of a hooked step
             del step.__wrapped__
             step.__signature__ = inspect.signature(func)  # type: ignore[attr-defined]
         cls.step = step
 
     def _step(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if getattr(self._local, "in_step", False) or (not self._monitoring.active and not self._clock.limit):
-            return func(*args, **kwargs)  # a subclass calling its base: one step
-        region = None
-        if args and self._outermost():
+        outer: _Step | None = getattr(self._local, "step", None)
+        if outer is not None or (not self._monitoring.active and not self._clock.limit):
+            if outer is None or not args or outer.optimizer is args[0]:
+                return func(*args, **kwargs)  # a subclass calling its base
+            return self._inner_step(outer, func, args, kwargs)
+        region, is_outermost = None, bool(args) and self._outermost()
+        if is_outermost:
             region = self._optimizers.get(args[0])
             if region is None:
                 region = self._find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
-        self._local.in_step = True
+            if region is not None and self._passes_on(region):
+                region = None
+        self._local.step = _Step(args[0] if args else None, self._optimizers.get(args[0]) if args else None)
         try:
             out = func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
         finally:
-            self._local.in_step = False
+            self._local.step = None
         inside = self._monitoring.in_region()
         self._clock.optimizer_stepped(inside=inside)
         if not inside:
-            if region is not None:
+            if is_outermost:
                 self._step_functions.stepped(args[0])
             self._clock.check()
         return out
+
+    def _passes_on(self, region: Any) -> bool:
+        """Whether ``region`` is of an optimizer that wraps another one, and can't be captured."""
+        return region in self._wrappers and bool(region.disabled)
+
+    def _inner_step(self, outer: _Step, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The step of an optimizer that another one wraps: part of that one's, or a region if that one can't be."""
+        if outer.region is None or not self._outermost():
+            if outer.region is not None:
+                self._wrappers.add(outer.region)
+            return func(*args, **kwargs)
+        region = self._optimizers.get(args[0])
+        if region is None:
+            region = self._find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
+        return func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
 
     # -- named functions
 

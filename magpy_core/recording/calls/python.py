@@ -34,6 +34,8 @@ class PythonCalls(Tracker):
         if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:
             self.nodes.checkpoints.begin(site, fn, args, kwargs)
         self.facts.functions.note_code(fn.__code__)
+        if (original := fn.__dict__.get("magpy_original")) is not None:  # the runner's wrapper calls it without an event
+            self.facts.functions.guard(original)
         if self.refgraph.node(fn) is not None:
             self.facts.functions.guard(fn)
             self.facts.functions.missing_arguments(site, fn, args, kwargs)
