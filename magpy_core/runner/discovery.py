@@ -322,8 +322,10 @@ class Discovery:
             region = self._optimizers.get(args[0])
             if region is None:
                 region = self._find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
-            if region is not None and self._passes_on(region):
-                region = None
+            refused = bool(getattr(region, "disabled", ""))
+            if refused and (region in self._wrappers or len(args) > 1 or kwargs):
+                region.calls += 1
+                region = None  # what it calls may be regions: the optimizer it wraps, the model in its closure
         self._local.step = _Step(args[0] if args else None, self._optimizers.get(args[0]) if args else None)
         try:
             out = func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
@@ -336,10 +338,6 @@ class Discovery:
                 self._step_functions.stepped(args[0])
             self._clock.check()
         return out
-
-    def _passes_on(self, region: Any) -> bool:
-        """Whether ``region`` is of an optimizer that wraps another one, and can't be captured."""
-        return region in self._wrappers and bool(region.disabled)
 
     def _inner_step(self, outer: _Step, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The step of an optimizer that another one wraps: part of that one's, or a region if that one can't be."""

@@ -9,7 +9,7 @@ import torch
 
 from magpy_core._compat.torch.state_changers import changes_setting
 from magpy_core.knowledge import policy
-from magpy_core.knowledge.callables import entry
+from magpy_core.knowledge.callables import Reads, entry
 from magpy_core.knowledge.methods import CLASS_METHODS
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.callees import CALLBACKS
@@ -62,7 +62,8 @@ class NativeCalls(Tracker):
                 self.basics.numbers.expect_computed(site, fn, args)
                 return
             self.basics.numbers.escape_all(site, args, kwargs)
-            if self.ledger.scalars and any(is_a(a, CALLBACKS) for a in (*args, *kwargs.values())):
+            calls = known.reads_inside is not Reads.NOTHING and any(is_a(a, CALLBACKS) for a in (*args, *kwargs.values()))
+            if self.ledger.scalars and calls:
                 self.basics.numbers.escape_hidden(site)
             self.access.arguments.read(site, args, kwargs)
             if policy.fills_arguments(fn):
