@@ -7,6 +7,7 @@ value in most calls) is hardly slower than in plain Python.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from magpy_core._compat.torch.fake import symbolic_sizes_imported
 
@@ -23,6 +24,7 @@ class Overhead:
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._last: dict[str, float] = {}  # seconds of a region's last recording
+        self._sized: set[str] = set()  # regions whose sizes vary
         self.spent = 0.0
 
     def add(self, seconds: float) -> None:
@@ -37,11 +39,16 @@ class Overhead:
         not now."""
         return self.spent + seconds <= unnoticed + _SHARE * (time.monotonic() - self._began)
 
-    def affords_recording(self, region: str, *, again: bool) -> bool:
-        """Whether ``region`` may be recorded, which is taken to last as long as before. What is captured ``again`` has often
-        got other sizes."""
-        imports = again and not symbolic_sizes_imported()
-        return self.affords(self._last.get(region, 0.0) + (_IMPORT_S if imports else 0.0), _TO_RECORD_S)
+    def affords_recording(self, region: str, has_other_sizes: Callable[[], bool] = lambda: False) -> bool:
+        """Whether ``region`` may be recorded, which is taken to last as long as before, and longer if sizes are to vary.
+        ``has_other_sizes`` takes some time."""
+        seconds = self._last.get(region, 0.0)
+        if not self.affords(seconds, _TO_RECORD_S):
+            return False
+        if symbolic_sizes_imported() or not (region in self._sized or has_other_sizes()):
+            return True
+        self._sized.add(region)
+        return self.affords(seconds + _IMPORT_S, _TO_RECORD_S)
 
     @staticmethod
     def is_worthwhile(seconds: float, elapsed: float) -> bool:

@@ -231,7 +231,7 @@ class Region:
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
         overhead = self.options.overhead
-        if self.disabled or (overhead is not None and not overhead.affords_recording(self.id, again=bool(self.captures))):
+        if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
             return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)
         if not _recording_lock.acquire(blocking=False):
             return self.target(*args, **kwargs)
@@ -259,7 +259,7 @@ class Region:
             self._give_up()
             return False
         if self.options.overhead is not None and not self.options.overhead.affords_recording(
-            self.id, again=bool(self.captures)
+            self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs))
         ):
             return False
         self._learn(args, kwargs)

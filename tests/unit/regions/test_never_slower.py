@@ -111,15 +111,22 @@ def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     spent = Overhead()
     monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: imported)
     imported = True
-    assert spent.affords_recording("a", again=False)  # a program has to begin somehow
+    asked: list[bool] = []
+
+    def other_sizes() -> bool:
+        asked.append(True)
+        return True
+
+    assert spent.affords_recording("a")  # a program has to begin somehow
     spent.recorded("a", 0.4)
-    assert spent.affords_recording("b", again=False) and not spent.affords_recording("a", again=True)
+    assert spent.affords_recording("b") and not spent.affords_recording("a")
     now[0] += 5.0
-    assert not spent.affords_recording("a", again=True)
+    assert not spent.affords_recording("a", other_sizes)
     now[0] += 2.0
-    assert spent.affords_recording("a", again=True)
+    assert spent.affords_recording("a", other_sizes) and not asked
     imported = False
-    assert spent.affords_recording("a", again=False) and not spent.affords_recording("a", again=True)
+    assert spent.affords_recording("a") and not spent.affords_recording("a", other_sizes)
+    assert not spent.affords_recording("a", other_sizes) and len(asked) == 1, "it is looked up once"
 
 
 def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(session: Session) -> None:
@@ -128,7 +135,7 @@ def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(sessi
     region = region_of(session, lambda x, n: x * 2 if n == "a" else x * 3)
     assert region(torch.ones(1), "a").item() == 2.0
     affords = budget.affords_recording
-    budget.affords_recording = lambda region, again: False  # type: ignore[method-assign]
+    budget.affords_recording = lambda region, other_sizes=None: False  # type: ignore[method-assign]
     assert region(torch.ones(1), "b").item() == 3.0
     assert region.recordings == 1 and not region.disabled
     budget.affords_recording = affords  # type: ignore[method-assign]
@@ -174,7 +181,7 @@ def test_a_region_that_can_not_afford_a_capture_hardly_checks_guards(
     (capture,) = region.captures
     checked, run = [], capture.run
     monkeypatch.setattr(capture, "run", lambda args, kwargs: checked.append(1) or run(args, kwargs))
-    monkeypatch.setattr(session.options.overhead, "affords_recording", lambda region, again: False)
+    monkeypatch.setattr(session.options.overhead, "affords_recording", lambda region, other_sizes=None: False)
     for _ in range(1000):
         assert region(torch.ones(2)).tolist() == [2.0, 2.0]
     assert len(checked) < 250 and region.recordings == 1
