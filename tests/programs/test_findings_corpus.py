@@ -28,6 +28,7 @@ ELSEWHERE = {
     **dict.fromkeys(("MPD101", "MPD102", "MPD201", "MPD202", "MPD301", "MPD302"), "tests/unit/dynamo/test_engine.py"),
     "MP404": "tests/programs/test_background.py",  # a program that ends too soon
     "MP405": "tests/unit/backends/test_kept_code.py",  # a folder that others can write to
+    "MP406": "tests/programs/test_runner_step_functions.py",  # a step function, which only a program's run shows
     "MP901": "tests/programs/test_runner_endings.py",  # the engine fails
     "MP902": "tests/unit/backends/test_registry.py",  # a backend that does not compile
     "MP903": "tests/programs/test_runner_endings.py",  # another interpreter

@@ -38,7 +38,7 @@ def args(i):
     return (torch.full((3,), float(i), requires_grad=i % 3 == 2),)
 
 
-# === flag_of_an_argument_taken_off: calls=8, refused
+# === flag_of_an_argument_taken_off: calls=8
 def region(x):
     x.requires_grad = False
     y = x * 2
@@ -131,7 +131,7 @@ def region(x):
     return row * x, base.requires_grad
 
 
-# === flag_of_a_new_input: calls=6, refused
+# === flag_of_a_new_input: calls=6
 def region(x):
     z = x.detach()
     z.requires_grad = True
