@@ -59,7 +59,7 @@ class Monitoring:
 
     @property
     def finds_step_functions(self) -> bool:
-        return bool(self._request["session_factory"] == SESSIONS["magpy"])
+        return bool(self._request.get("session_factory") == SESSIONS["magpy"])
 
     def step_function(
         self, key: Hashable, *, name: str, place: tuple[str, int], target: Callable[..., Any], parts: list[Any]

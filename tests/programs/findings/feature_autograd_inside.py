@@ -8,9 +8,9 @@ critic = nn.Linear(4, 1)
 
 
 def penalty(x):  # region
-    x = x.detach().requires_grad_()  # expect: MP106 `x.detach().requires_grad_()`
+    x = x.detach().requires_grad_()
     score = critic(x).sum()
-    score.backward(retain_graph=True)  # expect: MP106 `score.backward(retain_graph=True)`
+    score.backward(create_graph=True)  # expect: MP106 `score.backward(create_graph=True)`
     return x.grad.norm()  # expect: MP106 `x.grad`
 
 
