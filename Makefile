@@ -1,5 +1,5 @@
 # Every target is self-contained: on first use it creates the virtual environment and installs its dependencies.
-#   make demo   check examples/char_gpt, then train it compiled     (no sudo)
+#   make demo   check examples/char_gpt, train it and a whole step compiled     (no sudo)
 #   make test   run all Python tests
 SHELL  := /bin/bash
 # The first interpreter that starts (a version manager's shim may not).
@@ -72,6 +72,7 @@ demo: $(VENV)/.run-ready
 	@$(HAS_COMPILER) || echo "No C++ compiler or no Python.h: compiled regions fall back to plain Python (Debian: apt-get install g++ python3-dev)"
 	$(BIN)/magpy-lsp check --exit-zero examples/char_gpt/train.py
 	$(BIN)/magpy-lsp run examples/char_gpt/train.py
+	$(BIN)/magpy-lsp run examples/step_function/train.py
 
 # -------------------------------------------------------------- tests and checks
 

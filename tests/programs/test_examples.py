@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-NAMES = ("char_gpt", "image_cnn", "early_exit", "hf_bert")
+NAMES = ("char_gpt", "image_cnn", "early_exit", "hf_bert", "step_function")
 
 # Steps after which the last printed loss is clearly below the first one.
-LEARNING_STEPS = {"char_gpt": 21, "image_cnn": 40, "early_exit": 60, "hf_bert": 120}
+LEARNING_STEPS = {"char_gpt": 21, "image_cnn": 40, "early_exit": 60, "hf_bert": 120, "step_function": 300}
 
 
 def run_example(name: str, *args: str, cwd: Path) -> str:

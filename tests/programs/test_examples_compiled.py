@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs.test_examples import EXAMPLES, NAMES, losses, run_example, without_times
+from tests.programs.test_examples import EXAMPLES, losses, run_example, without_times
 
 pytestmark = pytest.mark.slow  # whole trainings, compiled
 
@@ -41,7 +41,7 @@ EFFECTS = {
 }
 
 #: The two of the four that take longest are for the slow tests.
-SOME_SLOW = [pytest.param(n, marks=[pytest.mark.slow] if n in ("hf_bert", "image_cnn") else []) for n in NAMES]
+SOME_SLOW = [pytest.param(n, marks=[pytest.mark.slow] if n in ("hf_bert", "image_cnn") else []) for n in MODELS]
 
 
 def magpy(command: str, name: str, cwd: Path, *options: str, program: tuple[str, ...] = ()) -> tuple[str, Any]:
@@ -129,3 +129,14 @@ def test_run_char_gpt_with_inductor_has_the_same_losses(tmp_path: Path) -> None:
     assert not [f for f in report["findings"] if f["code"].startswith("MP9")], "Inductor must not have fallen back"
     for region in by_name.values():
         assert region["complete"] and region["captures"] and region["hits"], region
+
+
+def test_the_step_function_is_one_graph(tmp_path: Path) -> None:
+    program = ("--steps", "30")
+    plain = run_example("step_function", *program, cwd=tmp_path)
+    output, report = magpy("run", "step_function", tmp_path, "--backend", "eager", program=program)
+    assert losses(plain) and output.startswith(plain)
+    found = regions(report)
+    step = found["Training.train_step"]
+    assert step["complete"] and step["calls"] == 29 and step["hits"] >= 15 and step["captures"] <= 3
+    assert set(found) == {"Training.train_step", "training.average: Picture"}
