@@ -239,3 +239,62 @@ def test_a_function_made_anew_for_each_epoch(tmp_path: Path) -> None:
     )
     parts = {"model: Sequential": 3, "optimizer: Adam": 3}
     assert ran.regions() == {"train_step": 3, "train_step #2": 3, "train_step #3": 3} | parts
+
+
+def test_an_optimizer_that_the_program_defines(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        class Signs(torch.optim.Optimizer):
+            def __init__(self, parameters):
+                super().__init__(parameters, {"lr": 0.01})
+
+            @torch.no_grad()
+            def step(self, closure=None):
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        p.add_(p.grad.sign(), alpha=-group["lr"])
+
+        signs = Signs(model.parameters())
+
+        def train_step(x):
+            signs.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            signs.step()
+            return loss.item()
+
+        for x in batches:
+            print(f"{train_step(x):.6f}")
+        """,
+    )
+    assert ran.regions() == {"train_step": 11} and region(ran, "train_step").complete
+
+
+def test_what_a_refused_optimizer_wraps(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import time
+
+        class Wrapped(torch.optim.Optimizer):
+            def __init__(self, optimizer):
+                self.optimizer = optimizer
+                self.param_groups, self.state = optimizer.param_groups, optimizer.state
+
+            def step(self, closure=None):
+                time.time()
+                return self.optimizer.step(closure)
+
+        wrapped = Wrapped(optimizer)
+        for x in batches:
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            wrapped.step()
+            print(f"{loss.item():.6f}")
+        """,
+        mode="check",
+    )
+    assert ran.regions() == {"model: Sequential": 12, "wrapped: Wrapped": 12, "optimizer: Adam": 11}
+    assert [m["n"] for m in ran.messages if m["type"] == "step"][-1] == 12

@@ -1298,3 +1298,96 @@ def region(x):
 def args(i):
     n = (4, 5, 3, 6, 3, 7, 4, 3, 8, 4)[i]
     return (torch.arange(float(n * n)).view(n, n),)
+
+
+# === numbers_in_a_tuple: calls=10
+group = {"betas": (0.9, 0.99), "kept": None}
+
+
+def region(x):
+    first, second = group["betas"]
+    group["kept"] = group["betas"]
+    return x * first + second, group["kept"] is group["betas"]
+
+
+def args(i):
+    group["betas"] = (0.9 - 0.01 * i, 0.99)
+    return (torch.ones(2, 3) * (i + 1),)
+
+
+def change_second():
+    group["betas"] = (group["betas"][0], 0.5)
+
+
+def change_length():
+    group["betas"] = (0.5, 0.25, 0.125)
+
+
+def change_kind():
+    group["betas"] = [0.5, 0.25]
+
+
+# === number_among_milestones: calls=14
+import bisect
+
+
+class Schedule:
+    def __init__(self):
+        self.epoch = 0
+        self.milestones = collections.Counter([3, 6, 6])
+        self.bounds = [2, 5, 9]
+        self.some = {1, 8}
+
+
+schedule = Schedule()
+
+
+def region(x):
+    schedule.epoch += 1
+    if schedule.epoch in schedule.milestones:
+        x = x * 10 ** schedule.milestones[schedule.epoch]
+    if schedule.epoch in schedule.some or schedule.epoch in (4, 7.0):
+        x = x + 0.5
+    place = bisect.bisect_right(schedule.bounds, schedule.epoch)
+    return x * (place + 1) + bisect.bisect_left(schedule.bounds, schedule.epoch)
+
+
+def change_milestones():
+    schedule.milestones[schedule.epoch + 1] += 1
+
+
+def change_bounds():
+    schedule.bounds[1] = 6
+
+
+def change_some():
+    schedule.some.add(schedule.epoch + 1)
+
+
+def change_epoch():
+    schedule.epoch = 0
+
+
+# === number_passed_on: calls=8
+import typing
+
+
+class O:
+    rate, check = 0.5, staticmethod(torch.is_tensor)
+
+
+o = O()
+
+
+def region(x):
+    o.rate *= 0.9
+    rate = typing.cast(float, o.rate)
+    return x * rate if not torch.is_tensor(rate) and callable(o.check) else x
+
+
+def change_rate():
+    o.rate = torch.tensor(0.25)
+
+
+def change_check():
+    o.check = 3
