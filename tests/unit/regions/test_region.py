@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.capture.outcome import RERUN_PLAIN
 from magpy_core.regions.api import region_of
 from magpy_core.regions.options import Options
 from magpy_core.regions.region import Region
@@ -405,3 +406,16 @@ def test_the_class_of_what_is_called_may_change(cls: type, get: Any) -> None:
         plain.__class__ = target.__class__ = now
         assert torch.equal(compiled(torch.ones(2)), want(torch.ones(2)))
     assert region_of(compiled).hits >= 2
+
+
+def test_a_capture_whose_graph_only_raises_is_dropped() -> None:
+    compiled = magpy_core.compile(lambda x: x * 2, backend="eager")
+    compiled(torch.ones(2))
+    region = region_of(compiled)
+    (capture,) = region.captures
+    capture.run = lambda args, kwargs: RERUN_PLAIN
+    for _ in range(3):
+        assert region.captures == [capture]
+        assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert not region.captures and "plain Python does not" in region.disabled
+    assert [f.code for f in region.findings.values()] == ["MP902"]
