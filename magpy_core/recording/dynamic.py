@@ -1,7 +1,7 @@
 """Values that are dynamic from the first capture on: marked dimensions; with ``dynamic=True``, sizes and integers among the
-arguments; learning rates.
+arguments.
 
-They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_number.
+They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_integer.
 """
 
 from __future__ import annotations
@@ -43,25 +43,14 @@ def assume_dims(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
         learned.assumed.add(source.path)
 
 
-def assume_number(ledger: Ledger, source: Source, value: object) -> None:
-    """Assume that a number from outside is dynamic, before it is read: an optimizer's learning rate, which a schedule may
-    change at each step; with ``dynamic=True``, an integer among the arguments."""
+def assume_integer(ledger: Ledger, source: Source, value: object) -> None:
+    """Assume that an integer from outside is dynamic, before it is read."""
     learned = ledger.learned
-    if source.path in learned.exact or source.path in learned.numbers:
+    if not learned.dynamic or type(value) is not int or source.path in learned.exact or source.path in learned.numbers:
         return
-    if type(value) is float:
-        assumed = source.key == "lr" and _is_of_a_group(source)
-    else:
-        assumed = type(value) is int and learned.dynamic and _is_of_arguments(ledger, source)
-    if assumed:
+    if _is_of_arguments(ledger, source):
         learned.numbers.add(source.path)
         learned.assumed.add(source.path)
-
-
-def _is_of_a_group(source: Source) -> bool:
-    """Whether it is reached through ``optimizer.param_groups[i]``."""
-    group = source.base
-    return group is not None and group.base is not None and group.base.key == "param_groups"
 
 
 def _is_of_arguments(ledger: Ledger, source: Source) -> bool:
