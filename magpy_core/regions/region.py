@@ -182,7 +182,7 @@ class Region:
         """The call that ``capture`` fits, as plain Python. Its guards were checked from ``start`` on."""
         if capture.is_ready or not self.options.background:
             result = self.target(*args, **kwargs)
-            if not capture.hits and not capture.is_retired:
+            if not (capture.hits or capture.is_retired or capture.trace.plan.raises):
                 self._raised_alone(capture)
             return result
         return self._in_vain(capture, args, kwargs, start)
