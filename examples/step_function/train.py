@@ -1,7 +1,6 @@
 """Learns a picture: a network maps a place to a colour. The whole training step is one function.
 
 python train.py                    # 12,000 steps, about 20 seconds on two CPU cores
-magpy-lsp run train.py             # the same losses; the step becomes one graph: forward, backward, clipping, AdamW
 """
 
 import argparse
