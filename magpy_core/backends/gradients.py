@@ -19,11 +19,11 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.autograd_nodes import is_freed
-from magpy_core._compat.torch.operators_trace import trace_operators
+from magpy_core._compat.torch.operators_trace import after, trace_operators
 from magpy_core._compat.torch.torch_state import no_autograd
 from magpy_core.backends.calling import Boxed, Direct
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph.backward import IS_BACKWARD
+from magpy_core.opgraph.functions import IS_BACKWARD
 
 
 @dataclass
@@ -55,6 +55,7 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
         raise Unsupported("MP902", "A backward pass inside the region may continue through a tensor from outside its graph.")
     inputs = [_leaf(fake) for fake in fakes]
     outputs: list[Any] = []
+    _order_passes(gm)
 
     def run(*values: Any) -> Any:
         outputs[:] = gm.forward(*values)
@@ -72,6 +73,24 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
         text = "A result of a region with a backward pass can be differentiated, which a compiled graph can't support."
         raise Unsupported("MP902", text)
     return Differentiated(graph, [f.detach() if isinstance(f, torch.Tensor) else f for f in fakes], with_history)
+
+
+def _order_passes(gm: torch.fx.GraphModule) -> None:
+    """Lets each backward pass begin when its roots have been computed: an operation on the way to them that raises has done
+    so by then, and nothing that depends on a gradient has been written (``opgraph.raising``)."""
+    for node in gm.graph.nodes:
+        if IS_BACKWARD not in node.meta:
+            continue
+        roots, given = node.args[0], node.kwargs.get("grad_outputs") or [None] * len(node.args[0])
+        with gm.graph.inserting_before(node):
+            seeds = [
+                gm.graph.call_function(torch.ones_like, (root,)) if seed is None else seed
+                for root, seed in zip(roots, given, strict=True)
+            ]
+            for root in roots:
+                seeds = [gm.graph.call_function(after, (seed, root)) for seed in seeds]
+        node.kwargs = {**node.kwargs, "grad_outputs": tuple(seeds)}
+    gm.recompile()
 
 
 def call_without_autograd(fn: Direct, boxed: Boxed | None, freed: Sequence[int]) -> tuple[Direct, Boxed | None]:

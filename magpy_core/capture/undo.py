@@ -16,7 +16,7 @@ import torch.fx
 from magpy_core._compat.torch.tensor_guards import keep_version
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.opgraph.raising import nodes_before_raise
+from magpy_core.opgraph.raising import at_risk_in_order, at_risk_when_compiled, nodes_before_raise
 from magpy_core.recording.trace import Trace
 
 
@@ -34,12 +34,14 @@ def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str],
     """Writes the statements that save state before the graph, if a run may have to be undone. ``may_undo``: part of the
     graph may run although the capture doesn't fit; ``compiled``: the backend is a compiler."""
     writes = trace.writes
-    before = nodes_before_raise(trace.graph)
+    written = [i for i in trace.inputs if i.writes]
     everything = may_undo or bool(trace.dims)
-    raises = everything or bool(before)
-    at_risk = frozenset(
-        i.node for i in trace.inputs if i.first_write is not None and (everything or i.first_write in before)
-    )
+    raises = everything or bool(nodes_before_raise(trace.graph))
+    if everything:
+        at_risk = frozenset(i.node for i in written)
+    else:
+        find = at_risk_when_compiled if compiled else at_risk_in_order
+        at_risk = find(trace.graph, {i.node: i.writes for i in written})
     kept = frozenset(i.node for i in trace.inputs if i.shares_mutated and compiled and i.node not in at_risk)
     statements = _save_inputs(w, trace, names, at_risk) if may_undo or at_risk else ""
     if raises and writes.drew_random:
@@ -48,7 +50,7 @@ def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str],
     if raises and any(switches_modes(n.target) for n in trace.graph.nodes):
         w.lines.append("modes = get_modes()")
         statements = "set_modes(modes); " + statements
-    is_complete = may_undo or all(i.first_write is None or i.node in at_risk for i in trace.inputs)
+    is_complete = may_undo or all(i.node in at_risk for i in written)
     return Undo(statements, is_complete, kept)
 
 

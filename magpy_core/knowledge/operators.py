@@ -162,6 +162,7 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
         __floordiv__ __mod__ __pow__ __rfloordiv__ __rmod__ __rpow__ __rtruediv__ __truediv__ float_power
         isclose rsub
      """, Fact.VALUES),
+    ("__rdiv__", Fact.SAFE),
     ("floor_divide scalar_tensor", Fact.VALUES | Fact.OF_NUMBERS),
     ("maximum minimum", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE),
     ("div", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT),
@@ -180,10 +181,12 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("detach", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("clone int long to", Fact.OF_NUMBERS | Fact.SAFE | Fact.EARLY),
     ("""
-        addmm and_ avg_pool2d baddbmm batch_norm bfloat16 bmm cat concat conv1d conv2d conv3d dot einsum
-        empty_like group_norm half instance_norm invert l1_loss layer_norm linear log_softmax matmul max_pool2d
-        mm mse_loss mv ones_like or_ outer rand_like randn_like relu_ requires_grad_ rms_norm roll
-        scaled_dot_product_attention smooth_l1_loss softmax stack truediv zeros_like
+        _max_pool2d addmm and_ avg_pool2d baddbmm batch_norm bfloat16 binary_cross_entropy_with_logits bmm cat concat conv1d
+        conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d dot einsum
+        empty_like group_norm half instance_norm invert l1_loss layer_norm linalg_vector_norm linear
+        log_softmax lstm matmul max_pool2d
+        mm mse_loss multi_head_attention_forward mv ones_like or_ outer rand_like randn_like relu_ requires_grad_
+        rms_norm roll scaled_dot_product_attention smooth_l1_loss softmax stack truediv zeros_like
      """, Fact.SAFE),
     ("""
         copy cos erf exp expm1 fill gelu hardswish hardtanh log log10 log1p log2 mish reciprocal relu rsqrt

@@ -16,6 +16,7 @@ import torch
 from magpy_core._compat.torch.autograd_nodes import custom_function, has_hooks, is_leaf_node, is_plain_node, reached_nodes
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.opgraph.functions import IS_BACKWARD
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.segments import CHECKPOINT
 from magpy_core.refgraph.kinds import is_a
@@ -28,8 +29,6 @@ _FUNCTION = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "
 _HINT = "Call `backward()` outside the region, on the region's result."
 #: Fields of a leaf that affect what a backward pass does with its gradient, with the values that can be recorded.
 _PLAIN_LEAF = (("is_leaf", True), ("_backward_hooks", None), ("_post_accumulate_grad_hooks", None))
-#: In the ``meta`` of a node: it stands for a ``backward()``; the program did not call ``torch.autograd.grad`` itself.
-IS_BACKWARD = "magpy_backward"
 LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), "grad_dtype"})
 
 #: Runs one torch call of ours as if the program had made it.

@@ -21,13 +21,13 @@ _KEEPS_LAYOUT = named(Fact.KEEPS_LAYOUT)
 
 @dataclass(eq=False)
 class Writes:
-    """``mutated``, by id: tensors from outside that were written; ``first``: the first operation that changed each.
+    """``mutated``, by id: tensors from outside that were written; ``operations``: those that changed each.
     ``drew_random``: an operation has changed the state of a random generator."""
 
     host: Host
     inputs: GraphInputs
     mutated: dict[int, tuple[torch.Tensor, Source]] = field(default_factory=dict)
-    first: dict[int, torch.fx.Node] = field(default_factory=dict)
+    operations: dict[int, list[torch.fx.Node]] = field(default_factory=dict)
     drew_random: bool = False
     _memory: set[int] = field(default_factory=set)
 
@@ -61,13 +61,12 @@ class Writes:
         memory = storage_key(tensor)
         self._memory.add(memory)
         for t, source in list(self.inputs.guarded.values()):
-            if id(t) in self.mutated:
-                if t is tensor:
-                    self.host.tensor_written(t, source)  # report it again, for the finding at this line
-            elif t is tensor or (memory and storage_key(t) == memory):
-                self.mutated[id(t)] = (t, source)
-                self.first[id(t)] = node
+            if t is not tensor and not (memory and storage_key(t) == memory):
+                continue
+            self.operations.setdefault(id(t), []).append(node)
+            if t is tensor or id(t) not in self.mutated:  # reported again, for the finding at this line
                 self.host.tensor_written(t, source)
+            self.mutated[id(t)] = (t, source)
 
     def check_layout(self, name: str, written: torch.Tensor, tensors: list[torch.Tensor]) -> None:
         """Refuse a write after which compiled code would continue with other strides: a compiler turns each write into a new

@@ -14,7 +14,7 @@ from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
 from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
-from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.fields import instance_dict, swap_entry
 from magpy_core.refgraph.kinds import is_a
 
@@ -26,6 +26,8 @@ def _store(held: Any, key: Any, old: int, new: int) -> None:
         (dict if is_a(held, dict) else list).__setitem__(held, key, new)
 
 
+_HOLDERS = (dict, list, tuple, set, frozenset)
+_CONTAINS = [holder.__dict__["__contains__"] for holder in _HOLDERS]  # the program's own may do anything
 _FEW = 64  # numbers that a dynamic one is compared with
 
 
@@ -61,7 +63,8 @@ class Numbers(BasicTracker):
         """Whether a dynamic number is looked up among a few numbers: what matters is how it compares with each of them."""
         return (
             self.carries((item,), {})
-            and is_a(container, (dict, list, tuple, set, frozenset))
+            and is_a(container, _HOLDERS)
+            and lookup.class_lookup(type(container), "__contains__")[0] in _CONTAINS
             and len(container) <= _FEW
             and all(type(element) in kinds.NUMBER_TYPES for element in natives.elements(container))
         )

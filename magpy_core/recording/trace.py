@@ -46,14 +46,14 @@ class GuardedTensor:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """A placeholder of the operator graph. ``first_write``: the first operation that writes it. ``shares_mutated``: the
-    graph writes its memory. ``new_history``: the graph changes its autograd history; ``undo_error``: why that can't be
+    """A placeholder of the operator graph. ``writes``: the operations that write it. ``shares_mutated``: the graph writes
+    its memory. ``new_history``: the graph changes its autograd history; ``undo_error``: why that can't be
     undone."""
 
     node: torch.fx.Node
     source: Source
     facts: TensorFacts
-    first_write: torch.fx.Node | None
+    writes: tuple[torch.fx.Node, ...]
     shares_mutated: bool
     new_history: bool
     undo_error: Unsupported | None = None
@@ -160,7 +160,7 @@ def freeze(
             changed = ops.entry.has_new_history(tensor)
         except Unsupported as unsupported:  # relevant only if a graph may have to be undone
             changed, error = True, unsupported
-        written = ops.writes.first.get(id(tensor))
+        written = tuple(ops.writes.operations.get(id(tensor), ()))
         inputs.append(GraphInput(node, source, TensorFacts.of(at_entry), written, shares, changed, error))
     _mark_uncounted_writes(ops)
     writes = TensorWrites(

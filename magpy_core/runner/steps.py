@@ -118,6 +118,8 @@ class StepsInside:
     def __init__(self) -> None:
         self._of: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
         """Captures with steps inside: how many, and the capture's replays when last seen."""
+        self._recordings: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """Of each region, when last seen."""
 
     def replayed(self, region: Any, made: int) -> int:
         """The steps in the replay that the last call of ``region`` was, in which ``step`` was called ``made`` times."""
@@ -128,6 +130,7 @@ class StepsInside:
             if capture.hits > hits:
                 self._of[capture] = (steps, capture.hits)
                 count += steps
-        if made and captures and captures[0] not in self._of:  # newest first: the call was recorded
-            self._of[captures[0]] = (made, captures[0].hits)
+        before, self._recordings[region] = self._recordings.get(region, 0), region.recordings
+        if made and captures and region.recordings > before:
+            self._of[captures[0]] = (made, captures[0].hits)  # the newest is of this call
         return count

@@ -1,4 +1,4 @@
-"""A function's ATen operations as a graph. Key function: trace_operators."""
+"""A function's ATen operations as a graph, and an operator that orders them. Key functions: trace_operators, after."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from magpy_core._compat.torch.fused_updates import FUSED_UPDATES
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
 
+_LIBRARY = torch.library.Library("magpy", "FRAGMENT")
+_LIBRARY.define("after(Tensor value, Tensor other) -> Tensor")
+_LIBRARY.impl("after", lambda value, other: value.clone(), "CompositeExplicitAutograd")
+_LIBRARY.impl("after", lambda value, other: torch.empty_like(value), "Meta")
 _LARGEST = 4096  # maximum number of elements of a constant
+
+
+def after(value: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """A copy of ``value``, which a compiler computes when ``other`` has been computed: it has no code for the operator."""
+    copy: torch.Tensor = torch.ops.magpy.after(value.detach(), other.detach())
+    return copy
 
 
 def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any) -> torch.fx.GraphModule:

@@ -56,7 +56,7 @@ class ByHand:
         facts = TensorFacts.of(X)
         plan = Plan(GraphValue(self.result), False, [], [self.result])
         trace = Trace(
-            RefGraph(), graph, (GraphInput(self.x, source, facts, None, False, False),), (),
+            RefGraph(), graph, (GraphInput(self.x, source, facts, (), False, False),), (),
             (GuardedTensor(source, facts, frozenset(), storage_key(X), 0),), (), plan, (), (),
             TensorWrites((), (), frozenset(), False), {}, {}, Places(lambda: HERE), lambda: True, (),
         )  # fmt: skip
@@ -170,11 +170,12 @@ def test_nothing_is_saved_where_nothing_is_changed() -> None:
 def test_a_changed_input_is_saved_or_kept_for_the_first_run() -> None:
     w, made = GuardWriter(), ByHand()
     (given,) = made.trace.inputs
-    trace = replace(made.trace, inputs=(replace(given, first_write=given.node, shares_mutated=True, new_history=True),))
+    trace = replace(made.trace, inputs=(replace(given, writes=(given.node,), shares_mutated=True, new_history=True),))
     undo = write_undo(w, trace, {made.x: "v0"}, may_undo=True, compiled=True)
     saved, w.lines = w.lines, []
     assert saved == ["required_v0 = v0.requires_grad", "saved_v0 = v0.detach().clone()"] and not undo.kept
     assert undo.statements == "restore_history(v0, required_v0); restore_input(v0, saved_v0); "
+    made.trace.graph.erase_node(made.read)  # the only operation that may raise
     undo = write_undo(w, trace, {made.x: "v0"}, may_undo=False, compiled=True)
     assert (undo.statements, w.lines, undo.kept) == ("", [], {made.x})
     assert not write_undo(w, trace, {made.x: "v0"}, may_undo=False, compiled=False).kept

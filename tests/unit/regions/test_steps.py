@@ -19,7 +19,7 @@ from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
 from magpy_core.regions.steps import Steps
 from magpy_core.regions.turns import Turns
-from magpy_core.runner.steps import StepClock
+from magpy_core.runner.steps import StepClock, StepsInside
 
 
 class Clock:
@@ -364,3 +364,33 @@ def test_a_sessions_progress(session: Session) -> None:
     assert session.compile_progress() == {"running": [], "waiting": [], "ready": ["m"]}
     region.retire()
     assert session.compile_progress() == {"running": [], "waiting": [], "ready": []}
+
+
+class _Capture:
+    hits = 0
+
+
+class _Region:
+    recordings = 0
+
+    def __init__(self) -> None:
+        self.captures: list[_Capture] = []
+
+    def recorded(self) -> None:
+        self.recordings += 1
+        self.captures = [_Capture(), *self.captures]
+
+
+def test_a_replay_makes_the_steps_of_its_recording() -> None:
+    """A step at every second call: each outcome has a capture."""
+    region, inside = _Region(), StepsInside()
+    region.recorded()
+    assert inside.replayed(region, 1) == 0
+    region.recorded()
+    assert inside.replayed(region, 0) == 0
+    assert inside.replayed(region, 1) == 0, "a plain call says nothing of a capture"
+    without, stepping = region.captures
+    without.hits += 1
+    assert inside.replayed(region, 0) == 0
+    stepping.hits += 1
+    assert inside.replayed(region, 0) == 1 and inside.replayed(region, 0) == 0
