@@ -18,7 +18,6 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.functions import IS_BACKWARD
 from magpy_core.opgraph.operator_graph import OperatorGraph
-from magpy_core.opgraph.segments import CHECKPOINT
 from magpy_core.refgraph.kinds import is_a
 
 BACKWARD: tuple[Any, ...] = (torch.Tensor.backward, torch.autograd.backward)
@@ -166,8 +165,6 @@ def _check_nodes(ops: OperatorGraph, nodes: Iterable[Any]) -> None:
     """Raises Unsupported where a node runs the program's Python code, or was created before the region."""
     if torch.is_anomaly_enabled():
         raise _refused("in anomaly mode")
-    if any(CHECKPOINT in node.meta for node in ops.graph.nodes):
-        raise _refused("through a checkpoint")
     outside = ops.entry.grad_fns()
     for node in nodes:
         if node in outside:

@@ -1,4 +1,4 @@
-"""Age: whether an object was created inside the region or existed before it. Key type: Age."""
+"""Age: whether an object was created inside the region or existed before it. Key types: Age, Existing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,25 @@ from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import MadeInside
+
+
+class Existing:
+    """The objects of the region that exist now. An object that is created later may get the id of one that has died; the
+    collector, which is off while recording, keeps new objects in the order of their creation."""
+
+    def __init__(self) -> None:
+        self._ids = {id(o) for o in gc.get_objects(0)}
+        self._last: list[Any] = []
+
+    def __contains__(self, obj: Any) -> bool:
+        if id(obj) not in self._ids:
+            return False
+        for other in reversed(gc.get_objects(0)):
+            if other is obj:
+                return False
+            if other is self._last:
+                return True
+        return True  # the program has run the collector
 
 
 class Age(BasicTracker):

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim import lr_scheduler as S
 from torch.optim.swa_utils import SWALR, AveragedModel, get_ema_avg_fn, get_ema_multi_avg_fn
+from torch.utils.checkpoint import checkpoint
 
 from tests.soundness.test_steps import Program, Step, World, accumulating, micro_batches, two_losses, usual, world
 
@@ -442,6 +443,30 @@ class Muon(torch.optim.Optimizer):
                 p.add_(_orthogonal(update) if p.ndim == 2 else update.sign(), alpha=-group["lr"])
 
 
+class Checkpointed(nn.Module):
+    """Blocks whose activations the backward pass computes again."""
+
+    def __init__(self, *, rate: float, norm: bool) -> None:
+        super().__init__()
+        layers = [nn.Linear(4, 8), nn.BatchNorm1d(8) if norm else nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 4)]
+        self.blocks = nn.ModuleList([nn.Sequential(*copy.deepcopy(layers), nn.Dropout(rate)) for _ in range(3)])
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = x + checkpoint(block, x, use_reentrant=False)
+        return self.last(x)
+
+
+def checkpointed(optimizer: str, *, rate: float = 0.0, norm: bool = False) -> Callable[[], World]:
+    def make() -> World:
+        torch.manual_seed(0)
+        model = Checkpointed(rate=rate, norm=norm)
+        return World(model, getattr(torch.optim, optimizer)(model.parameters(), lr=0.01))
+
+    return make
+
+
 def _orthogonal(g: torch.Tensor, steps: int = 5) -> torch.Tensor:
     a, b, c = (3.4445, -4.7750, 2.0315)
     x = g / (g.norm() + 1e-7)
@@ -482,6 +507,13 @@ def others() -> dict[str, Program]:
         "gradients_replaced": Program(adamw, replaced_gradients),
         "metrics": Program(sgd, measured),
         "finite": Program(sgd, checked, refused=True, compiled=False),
+        "checkpoint": Program(checkpointed("AdamW"), usual),
+        "checkpoint_accumulate": Program(checkpointed("SGD"), accumulating, hits=2),
+        "checkpoint_clip": Program(checkpointed("AdamW"), clipped),
+        "checkpoint_dropout": Program(checkpointed("SGD", rate=0.3), usual),
+        "checkpoint_parts": Program(checkpointed("AdamW", rate=0.3), micro_batches),
+        # its second run writes the running statistics again, which compilers leave out
+        "checkpoint_norm": Program(checkpointed("SGD", norm=True), usual, compiled=False),
         "count_2": Program(adamw, lambda w: counted(w, 2), hits=2),
         "count_3": Program(sgd, lambda w: counted(w, 3), hits=1),
         "groups": Program(_grouped, groups),

@@ -1,4 +1,6 @@
-"""A function's ATen operations as a graph, and an operator that orders them. Key functions: trace_operators, after."""
+"""A function's ATen operations as a graph, and an operator that orders them.
+
+Key functions: trace_operators, traced_nodes, after."""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from magpy_core._compat.torch.fused_updates import FUSED_UPDATES
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
@@ -23,6 +25,13 @@ def after(value: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """A copy of ``value``, which a compiler computes when ``other`` has been computed: it has no code for the operator."""
     copy: torch.Tensor = torch.ops.magpy.after(value.detach(), other.detach())
     return copy
+
+
+def traced_nodes() -> list[torch.fx.Node]:
+    """The nodes that the running trace has so far."""
+    mode = get_proxy_mode()
+    assert mode is not None, "nothing is traced"
+    return list(mode.tracer.graph.nodes)
 
 
 def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any) -> torch.fx.GraphModule:

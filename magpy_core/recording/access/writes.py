@@ -15,6 +15,7 @@ from magpy_core._compat.torch.tensor_guards import mode_depth
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.recording.access.ports import AccessTracker
+from magpy_core.recording.age import Existing
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, custom_dict, instance_dict
@@ -28,11 +29,11 @@ class Writes(AccessTracker):
     """Handlers of writes and deletions."""
 
     events: int = field(default=0, init=False)
-    existing: set[int] | None = field(default=None, init=False)  # ids of objects that existed when a checkpoint began
+    existing: Existing | None = field(default=None, init=False)  # the objects that existed when a checkpoint began
 
     def count_write(self, obj: Any) -> None:
         """Count a write to an object of the region: it is not an effect, but a checkpoint's second run would repeat it."""
-        if self.existing is not None and id(obj) in self.existing:
+        if self.existing is not None and obj in self.existing:
             self.events += 1
 
     def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -7,7 +7,6 @@ Key type: Checkpoints.
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +17,7 @@ import torch.utils.checkpoint
 from magpy_core._compat.torch.dynamo import disabled_version
 from magpy_core.findings import HERE
 from magpy_core.opgraph.segments import CHECKPOINT, GIVEN
+from magpy_core.recording.age import Existing
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -53,7 +53,7 @@ class Checkpoints(Tracker):
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
         begun = _Begun(site, last, self._done(), args[1:])
         if not self._begun:
-            self.access.writes.existing = {id(o) for o in gc.get_objects(0)}
+            self.access.writes.existing = Existing()
         self._begun.append(begun)
         self.basics.stack.on_return(lambda result: self._returned(begun, result))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import types
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 import torch
 
 from magpy_core.recording.access.writes import Writes
+from magpy_core.recording.age import Existing
 from tests.unit.recording.help import World, site
 
 
@@ -184,9 +188,27 @@ def test_a_gradient_is_an_effect() -> None:
 
 
 def test_a_second_run_would_repeat_writes_to_what_existed_before_it() -> None:
-    world, values, later = World(), [1], [2]
+    world = World()
     writes = world.build(Writes)
-    writes.existing = {id(values)}
-    for one in (values, later):
-        writes.count_write(one)
+    with collector_off():
+        values: list[int] = [1]
+        dead: list[list[int]] = [[1] for _ in range(20)]
+        writes.existing = Existing()
+        ids = {id(one) for one in dead}
+        dead.clear()
+        later: list[list[int]] = [[2] for _ in range(20)]
+        assert ids & {id(one) for one in later}  # new objects get the ids of those that have died
+        for one in (values, *later):
+            writes.count_write(one)
     assert writes.events == 1
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """As in a recording."""
+    gc.collect(0)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,146 @@
+"""Recomputation: in a traced step, the backward pass computes the activations of checkpointed parts again.
+
+Tracing runs a checkpointed part once, and its backward pass uses what the part has computed, which would stay in memory
+until then. Here it uses copies of these operations, which run when its gradient has arrived. What can't be repeated is
+kept: random numbers, writes, and operations on memory that is written before. Key function: recompute; key type: Parts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core._compat.torch.operators_trace import after, traced_nodes
+from magpy_core.opgraph.segments import CHECKPOINT
+
+_Node = torch.fx.Node
+
+
+class Parts(torch.fx.Interpreter):
+    """Runs a graph that is being traced, and notes which traced nodes belong to which of its parts.
+
+    ``checkpoints``: by the name of a traced node, the number of the checkpoint it was recorded under; ``backward``: the
+    names of those of backward passes."""
+
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        super().__init__(gm, garbage_collect_values=False)
+        self.checkpoints: dict[str, int] = {}
+        self.backward: set[str] = set()
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        number = n.meta.get(CHECKPOINT)
+        if number is None and n.target is not torch.autograd.grad:
+            return super().run_node(n)
+        before = len(traced_nodes())
+        result = super().run_node(n)
+        names = [node.name for node in traced_nodes()[before:]]
+        if number is None:
+            self.backward.update(names)
+        else:
+            self.checkpoints.update(dict.fromkeys(names, number))
+        return result
+
+
+def recompute(traced: torch.fx.GraphModule, parts: Parts) -> None:
+    """Change a traced graph so that backward passes use recomputed values of checkpointed parts."""
+    if not parts.checkpoints:
+        return
+    graph = traced.graph
+    backward = [node for node in graph.nodes if node.name in parts.backward]
+    inside: dict[int, list[_Node]] = {}
+    for node in graph.nodes:
+        if node.name in parts.checkpoints:
+            inside.setdefault(parts.checkpoints[node.name], []).append(node)
+    for part in inside.values():
+        _recompute_part(part, backward)
+    graph.lint()
+    traced.recompile()
+
+
+def _recompute_part(part: list[_Node], backward: list[_Node]) -> None:
+    """``part``: the nodes of one checkpoint, in order; ``backward``: those of backward passes."""
+    inside, later = set(part), set(backward)
+    # what the program uses outside stays in memory anyway
+    repeated = {n for n in part if _can_repeat(n) and all(user in inside or user in later for user in n.users)}
+    position = next((i for i, node in enumerate(backward) if not repeated.isdisjoint(node.all_input_nodes)), None)
+    gradient = next((node for node in reversed(backward[:position]) if _is_tensor(node)), None)
+    if position is None or gradient is None:
+        return
+    graph, start = gradient.graph, backward[position]
+    written = _written_before(start)
+    wanted: set[_Node] = set()  # what the backward pass uses, and what that is computed from
+    for node in reversed(part):
+        if (
+            node in repeated
+            and any(user in later or user in wanted for user in node.users)
+            and written.isdisjoint(_memory(node).union(*map(_memory, node.all_input_nodes)))
+        ):
+            wanted.add(node)
+    copies: dict[_Node, _Node] = {}
+
+    def copied(used: _Node) -> _Node:
+        if used not in copies and used not in inside and used.op != "placeholder" and _is_tensor(used):
+            copies[used] = graph.call_function(after, (used, gradient))
+        return copies.get(used, used)
+
+    with graph.inserting_before(start):
+        for node in part:
+            if node in wanted:
+                copies[node] = graph.node_copy(node, copied)
+    for node in wanted:
+        node.replace_all_uses_with(copies[node], delete_user_cb=lambda user: user in later)
+
+
+def _written_before(end: _Node) -> set[_Node]:
+    """The nodes that may have created the memory that operations before ``end`` write."""
+    found: set[_Node] = set()
+    for node in end.graph.nodes:
+        if node is end:
+            break
+        found.update(*(_memory(target) for target in _aliased(node, written=True)))
+    return found
+
+
+def _can_repeat(node: _Node) -> bool:
+    """Whether an operation gives the same values when it runs again."""
+    if node.target is operator.getitem:
+        return True
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return False
+    return torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def _is_tensor(node: _Node) -> bool:
+    """Whether the value of an operation is one tensor."""
+    if node.target is operator.getitem:
+        return True
+    returns = node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload) else ()
+    return len(returns) == 1 and returns[0].type.kind() == "TensorType"
+
+
+def _aliased(node: _Node, *, written: bool) -> Iterator[_Node]:
+    """The arguments whose memory an operation writes, or whose memory its result may share."""
+    if node.target is operator.getitem and not written:
+        yield from node.all_input_nodes
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return
+    for i, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is not None and (argument.is_write or not written):
+            given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
+            yield from (n for n in (given if isinstance(given, list | tuple) else (given,)) if isinstance(n, _Node))
+
+
+def _memory(node: _Node) -> set[_Node]:
+    """The nodes that may have created the memory of a node's value."""
+    found, left = set(), [node]
+    while left:
+        node = left.pop()
+        shared = list(_aliased(node, written=False))
+        found.update([] if shared else [node])
+        left += shared
+    return found
