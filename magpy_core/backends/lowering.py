@@ -30,7 +30,7 @@ from magpy_core.backends.emitter import Emitter, Scalar, find
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
 from magpy_core.findings import Unsupported
 from magpy_core.knowledge.operators import Fact, named
-from magpy_core.opgraph.functions import node_name, operator_name
+from magpy_core.opgraph.functions import REGISTERS_HOOK, node_name, operator_name
 
 #: The type of the number that is read from a tensor, by operator or builtin; None: as its dtype says. Complex numbers are
 #: not lowered.
@@ -128,7 +128,7 @@ class Lowering:
 
     def _node(self, node: torch.fx.Node) -> Any:
         args, kwargs = self._arguments(node.args), self._arguments(node.kwargs)
-        if node.target in STATE_CALLS:
+        if node.target in STATE_CALLS or REGISTERS_HOOK in node.meta:
             return self.emit.create(node.op, node.target, args, kwargs, node.meta, run=False)
         if node.target is operator.getitem and isinstance(args[0], list | tuple) and isinstance(args[1], int):
             return args[0][args[1]]

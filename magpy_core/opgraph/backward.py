@@ -17,6 +17,7 @@ from magpy_core._compat.torch.autograd_nodes import custom_function, has_hooks, 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.functions import IS_BACKWARD
+from magpy_core.opgraph.hooks import HOOKS
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.refgraph.kinds import is_a
 
@@ -27,8 +28,8 @@ _METHOD = ("gradient", "retain_graph", "create_graph", "inputs")
 _FUNCTION = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 _HINT = "Call `backward()` outside the region, on the region's result."
 #: Fields of a leaf that affect what a backward pass does with its gradient, with the values that can be recorded.
-_PLAIN_LEAF = (("is_leaf", True), ("_backward_hooks", None), ("_post_accumulate_grad_hooks", None))
-LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), "grad_dtype"})
+_PLAIN_LEAF = (("is_leaf", True), ("_post_accumulate_grad_hooks", None))
+LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), HOOKS, "grad_dtype"})
 
 #: Runs one torch call of ours as if the program had made it.
 Record = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -102,6 +103,10 @@ class Backward:
             for name, value in _PLAIN_LEAF:
                 ops.host.guard_field(ops.inputs.guard(leaf), leaf, name, value)
             ops.host.guard_field(ops.inputs.guard(leaf), leaf, "grad_dtype", leaf.dtype)
+            if leaf._backward_hooks is None:
+                ops.host.guard_field(ops.inputs.guard(leaf), leaf, HOOKS, None)
+            else:
+                ops.leaves.hooks.keep(leaf)
         options = {"grad_outputs": gradients, "retain_graph": given["retain_graph"], "allow_unused": True}
         return Backward(ops, roots, tuple(leaves), options)
 
@@ -179,8 +184,8 @@ def _check_leaf(ops: OperatorGraph, leaf: torch.Tensor) -> None:
         raise _refused("to a leaf that is not a plain tensor")
     if leaf in ops.values and ops.inputs.is_inside(leaf) and not ops.leaves.is_made(leaf):
         raise _refused("to a leaf created inside the region")
-    if leaf._backward_hooks is not None or leaf._post_accumulate_grad_hooks is not None:
-        raise _refused("to a leaf with hooks")
+    if leaf._post_accumulate_grad_hooks is not None:
+        raise _refused("to a leaf with hooks that run after its gradient is accumulated")
     if has_hooks(torch.autograd.graph.get_gradient_edge(leaf).node):
         raise _refused("to a leaf with hooks")
     gradient = leaf.grad

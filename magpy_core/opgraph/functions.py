@@ -36,6 +36,8 @@ _SILENT_WRITES: dict[Any, tuple[tuple[str, ...], str]] = {
 
 #: In a node's ``meta``: it stands for a ``backward()``; the program did not call ``torch.autograd.grad`` itself.
 IS_BACKWARD = "magpy_backward"
+#: In a node's ``meta``: it registers hooks on a tensor, for a backward pass.
+REGISTERS_HOOK = "magpy_registers_hook"
 #: In a node's ``meta``: it may raise for reasons that no guard checks.
 MAY_RAISE = "magpy_may_raise"
 

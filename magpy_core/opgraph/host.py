@@ -52,6 +52,13 @@ class Host(Protocol):
 
     def source_of_outside(self, tensor: torch.Tensor) -> Source: ...
     def guard_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None: ...
+    def guard_hooks(self, source: Source, tensor: torch.Tensor) -> tuple[Callable[..., Any], ...]:
+        """The hooks of a tensor from outside, guarded with all that they read. Raises Unsupported where that is not
+        possible."""
+
+    def guard_hook(self, hook: Any) -> None:
+        """Guard all that a hook reads besides its argument. Raises Unsupported where that is not possible."""
+
     def guard_setting(self, getter: Callable[[], Any], value: Any) -> None:
         """Guard on ``getter()``, a function of torch, returning ``value``."""
 

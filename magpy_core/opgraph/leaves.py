@@ -16,6 +16,7 @@ import torch.fx
 from magpy_core._compat.torch.autograd_nodes import is_leaf_node, reached_nodes
 from magpy_core._compat.torch.tensor_guards import is_view, no_torch_function
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.opgraph.hooks import Hooks
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.inputs import GraphInputs
 
@@ -36,10 +37,14 @@ class Leaves:
     inputs: GraphInputs
     made: dict[torch.fx.Node, Any] = field(default_factory=dict)
     with_gradient: list[torch.Tensor] = field(default_factory=list)
+    hooks: Hooks = field(init=False)
     _nodes: dict[int, dict[bool, torch.fx.Node]] = field(default_factory=dict)
     """By the tensor's id: its node when it requires a gradient, and when not."""
     _from_outside: dict[int, tuple[torch.Tensor, bool]] = field(default_factory=dict)
     """Tensors from outside, and whether they required a gradient at entry."""
+
+    def __post_init__(self) -> None:
+        self.hooks = Hooks(self.host, self.inputs)
 
     def prepare(self, tensor: torch.Tensor, required: bool) -> None:
         """``tensor`` is about to require a gradient, or not to. Raises Unsupported where an alias would differ."""

@@ -160,6 +160,8 @@ def begin(
         if any(is_a(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
             raise Unsupported("MP102", f"{HERE} takes a tensor as the index of a dimension.", hint="Use `.item()`.")
         return partial(reads.size, ops, name, args, kwargs)
+    if name == "register_hook" and len(args) == 2 and not kwargs:
+        return ops.leaves.hooks.register(*args)
     if name in REFUSED:
         raise Unsupported("MP106", f"{HERE} uses `{name}`, which can't be recorded safely yet.", hint=REFUSED[name])
     if name in fns.FROM_DATA and args:

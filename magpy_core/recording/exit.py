@@ -72,6 +72,11 @@ class Exit(Tracker):
             return False
         if any(node.target is torch.autograd.grad for node in ops.graph.nodes):
             return True
+        if ops.leaves.hooks.inside:
+            text = f"{HERE} registers a hook for a backward pass outside of the region."
+            hint = "Register it on the region's result, outside the region."
+            self.journal.refuse("MP106", text, hint=hint, site=ops.leaves.hooks.inside[0].meta.get("magpy_site"))
+            return False
         results = [tensor for tensor, node in ops.values if node in outputs or id(tensor) in ops.writes.mutated]
         if not ops.leaves.drop(results):
             site = next(iter(ops.leaves.made.values()))

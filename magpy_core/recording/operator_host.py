@@ -16,6 +16,7 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.opgraph.autograd import out_of_reach
 from magpy_core.opgraph.functions import note
+from magpy_core.opgraph.hooks import HOOKS
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.values import tensors_in
@@ -123,6 +124,8 @@ class OperatorHost:
                 apart = out_of_reach([t for t, _ in inputs.values()], [t for t, _ in self.ops.values])
             for tensor in apart:
                 source = inputs[id(tensor)][1]
+                if id(tensor) in self.ops.leaves.hooks.of_leaves:
+                    continue
                 if tensor._backward_hooks is None:
                     self.facts.values.read(self.sources.make("field", source, "_backward_hooks"), None, self.journal.site)
                 else:
@@ -147,6 +150,20 @@ class OperatorHost:
             if written is tensor and field_name == name:
                 return
         self.facts.values.read(self.sources.make("field", source, name), value, self.journal.site)
+
+    def guard_hooks(self, source: Source, tensor: torch.Tensor) -> tuple[Callable[..., Any], ...]:
+        hooks: dict[int, Callable[..., Any]] = tensor._backward_hooks  # type: ignore[assignment]
+        node = self.ledger.refgraph.add(hooks, self.sources.make("field", source, HOOKS))
+        self.facts.contents.read_all(node, self.journal.site)
+        for hook in hooks.values():
+            self.guard_hook(hook)
+        return tuple(hooks.values())
+
+    def guard_hook(self, hook: Any) -> None:
+        if not self.access.unobserved.guard(hook, self.journal.site):
+            text = f"{HERE} calls a hook that reads more than its argument, constants and functions."
+            hint = "Let it read no objects and change none, or call what it does after the backward pass."
+            raise Unsupported("MP106", text, hint=hint)
 
     def guard_setting(self, getter: Callable[[], Any], value: Any) -> None:
         self.facts.settings.read(self.journal.site, getter, (), value)

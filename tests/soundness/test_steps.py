@@ -188,6 +188,24 @@ def cleared(w: World) -> Step:
     return train_step
 
 
+def halved(g: torch.Tensor) -> torch.Tensor:
+    return g / 2
+
+
+def hooked(w: World, *, times: int = 1) -> Step:
+    def train_step(x: torch.Tensor, y: torch.Tensor) -> Any:
+        w.optimizer.zero_grad()
+        out = w.model(x)
+        for _ in range(times):
+            out.register_hook(halved)
+        loss = F.mse_loss(out, y)
+        loss.backward()
+        w.optimizer.step()
+        return loss.detach()
+
+    return train_step
+
+
 def refused(w: World, what: str) -> Step:
     """A step whose backward pass is more than a graph can repeat."""
 
@@ -201,7 +219,7 @@ def refused(w: World, what: str) -> Step:
         elif what == "outside":
             out = out + w.extra["made"]
         elif what == "hook":
-            out.register_hook(lambda g: g * 2)
+            out.register_hook(lambda g: w.extra.update(seen=1))
         loss = F.mse_loss(out, y)
         loss.backward(create_graph=what == "create_graph", retain_graph=what in ("outside", "create_graph"))
         w.optimizer.step()
@@ -289,6 +307,33 @@ def clear(w: World) -> None:
 
 def hook(w: World) -> None:
     w.extra["hook"] = w.model.last.weight.register_hook(lambda g: g * 2)  # type: ignore[union-attr, operator]
+
+
+def hook_kept(w: World) -> None:
+    """A hook that reads an object, which no guard covers."""
+    seen: list[int] = w.extra.setdefault("seen", [])
+    w.extra["hook"] = w.model.last.weight.register_hook(lambda g: seen.append(1))  # type: ignore[union-attr, operator]
+
+
+def hook_scales(w: World) -> None:
+    """Two hooks, with a number in their closure."""
+    limit, scale = 0.05, 0.5
+    w.extra["hook"] = w.model.last.weight.register_hook(lambda g: g.clamp(-limit, limit))  # type: ignore[union-attr, operator]
+    w.model.last.weight.register_hook(lambda g: scale * g)  # type: ignore[union-attr, operator]
+
+
+def hook_all(w: World) -> None:
+    for p in w.model.parameters():
+        p.register_hook(lambda g: torch.where(g.abs() > 0.01, g, 0.0))
+
+
+def hook_in_place(w: World) -> None:
+    w.model.last.weight.register_hook(lambda g: g.mul_(0.5))  # type: ignore[union-attr, operator]
+    w.model.first.weight.register_hook(lambda g: g.clamp_(-0.01, 0.01) * 2)  # type: ignore[union-attr, operator]
+
+
+def hook_reads(w: World) -> None:
+    w.model.last.weight.register_hook(lambda g: g / g.norm() if g.norm() > 0.2 else None)  # type: ignore[union-attr, operator]
 
 
 def hook_after(w: World) -> None:
@@ -393,10 +438,18 @@ PROGRAMS: dict[str, Program] = {
     "preset": Program(world, of_an_input, {3: preset}, 4),
     "preset_transposed": Program(world, of_an_input, {3: preset_transposed}, 1, refused=True),
     "cleared_outside": Program(world, of_an_input, {i: clear for i in range(0, STEPS, 2)}, 3),
-    "hook": Program(world, usual, {4: hook}, 1, refused=True),
+    "hook": Program(world, usual, {5: hook}, 4),
+    "hook_kept": Program(world, usual, {4: hook_kept}, 1, refused=True),
+    "hook_scales": Program(_adamw(), usual, {0: hook_scales, 6: unhook}),
+    "hook_all": Program(_adamw(), usual, {0: hook_all}),
+    "hook_in_place": Program(world, usual, {0: hook_in_place}),
+    "hook_reads": Program(world, usual, {0: hook_reads}, compiled=False),
+    "hook_inside": Program(world, hooked),
+    "hook_inside_twice": Program(_adamw(), lambda w: hooked(w, times=2)),
+    "hook_accumulates": Program(world, accumulating, {0: hook_scales}, 3),
     "hook_after": Program(world, usual, {4: hook_after}, 1, refused=True),
-    "hook_removed": Program(world, usual, {4: hook, 5: unhook}, 1, refused=True),
-    "hook_from_the_start": Program(world, usual, {0: hook}, 0, refused=True),
+    "hook_removed": Program(world, usual, {4: hook, 5: unhook}, 3),
+    "hook_from_the_start": Program(world, usual, {0: hook}),
     "data_written": Program(_adamw(), usual, {4: write_data}),
     "batch_norm": Program(_adamw(norm=True), usual),
     "batch_norm_eval": Program(lambda: world(norm=True), usual, {3: to_eval, 6: to_train}, 2),

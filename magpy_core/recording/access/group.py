@@ -12,6 +12,7 @@ from magpy_core.recording.access.operators import Operators
 from magpy_core.recording.access.ports import AccessGroup
 from magpy_core.recording.access.reads import Reads
 from magpy_core.recording.access.texts import Texts
+from magpy_core.recording.access.unobserved import UnobservedCode
 from magpy_core.recording.access.writes import Writes
 
 
@@ -28,3 +29,4 @@ class Access(AccessGroup):
     operators: Operators
     flow: Flow
     texts: Texts
+    unobserved: UnobservedCode

@@ -9,7 +9,6 @@ from magpy_core.recording.nodes.modes import Modes
 from magpy_core.recording.nodes.one_node import OneNode
 from magpy_core.recording.nodes.random_state import RandomState
 from magpy_core.recording.nodes.scripts import Scripts
-from magpy_core.recording.nodes.unobserved import UnobservedCode
 
 
 class Nodes:
@@ -22,4 +21,3 @@ class Nodes:
     checkpoints: Checkpoints
     modes: Modes
     random_state: RandomState
-    unobserved: UnobservedCode

@@ -18,7 +18,6 @@ from magpy_core.opgraph.calls import expecting
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.recording.journal import FAILED
-from magpy_core.recording.nodes.unobserved import UnobservedCode
 from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
@@ -73,7 +72,6 @@ class OneNode(Tracker):
 
     host: OperatorHost
     torch_calls: TorchCalls
-    unobserved: UnobservedCode
     active: _Applied | None = field(default=None, init=False)
 
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -83,7 +81,7 @@ class OneNode(Tracker):
         for name in _METHODS:
             self.facts.classes.member(cls, name, site)
         methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
-        if kwargs or not all(self.unobserved.guard(m, site) for m in methods.values()):
+        if kwargs or not all(self.access.unobserved.guard(m, site) for m in methods.values()):
             text = f"The autograd.Function `{cls.__name__}` reads state from outside, which guards can't check."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         elif any(is_a(a, torch.nn.Module) for a in args):

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from magpy_core.recording.access.globals import Globals
+from magpy_core.recording.access.unobserved import UnobservedCode
 from magpy_core.recording.call_stack import Consumer
 from magpy_core.recording.nodes.caches import Caches
 from magpy_core.recording.nodes.checkpoints import Checkpoints
 from magpy_core.recording.nodes.constructors import Constructors
 from magpy_core.recording.nodes.one_node import OneNode
 from magpy_core.recording.nodes.scripts import Scripts
-from magpy_core.recording.nodes.unobserved import UnobservedCode
 from tests.unit.recording.help import World, site
 
 rate = 2.0
@@ -66,9 +66,8 @@ def calls_what_is_named_after_torch(ctx: Any, g: Any) -> Any:
     return named_after_torch(g)
 
 
-def closure() -> Any:
-    factor = [2.0]
-    return lambda ctx, g: g * factor[0]
+def closure(factor: Any) -> Any:
+    return lambda ctx, g: g * factor
 
 
 class Doubled(torch.autograd.Function):
@@ -109,7 +108,8 @@ class World1(World):
     [
         (reads_constants, True), (staticmethod(helper), True), (None, True), (reads_a_list, False),
         (reads_a_tensor, False), (prints, False),
-        (writes_a_global, False), (imports, False), (closure(), False), (len, False),
+        (writes_a_global, False), (imports, False), (closure(2.0), True), (closure(helper), True),
+        (closure([2.0]), False), (len, False),
         (calls_what_is_named_after_torch, False),
     ],
 )  # fmt: skip
@@ -135,10 +135,10 @@ def test_all_that_it_reads_is_guarded() -> None:
 def test_a_custom_function_reads_nothing_that_can_change(cls: Any, codes: list[str]) -> None:
     world = World()
     access = type("Access", (), {"globals": world.build(Globals)})()
-    unobserved = world.build(UnobservedCode, access=access)
+    access.unobserved = world.build(UnobservedCode, access=access)  # type: ignore[attr-defined]
     at = site()
     world.stack.enter(at, Consumer.PYTHON)
-    world.build(OneNode, unobserved=unobserved).call_function_class(at, cls, (torch.ones(1),), {})
+    world.build(OneNode, access=access).call_function_class(at, cls, (torch.ones(1),), {})
     assert world.codes == codes
 
 

@@ -17,8 +17,10 @@ import torch
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.access.ports import AccessTracker
+from magpy_core.refgraph.fields import cell_value
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.source import Source
 
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype)
 _DEFINITIONS = (type, types.FunctionType, types.BuiltinFunctionType)
@@ -53,8 +55,9 @@ def _is_of_torch(value: Any) -> bool:
     return is_a(value, _DEFINITIONS) and policy.module_of(value).partition(".")[0] == "torch"
 
 
-class UnobservedCode(Tracker):
-    """Guards functions that read only constants, builtins, torch, pure modules and functions of the same kind."""
+class UnobservedCode(AccessTracker):
+    """Guards functions that read only constants, builtins, torch, pure modules and functions of the same kind, as globals or
+    in closures."""
 
     _supported: dict[int, bool] = field(default_factory=dict, init=False)
 
@@ -70,11 +73,15 @@ class UnobservedCode(Tracker):
         return self._supported[id(fn)]
 
     def _guard_function(self, fn: Any, site: Any) -> bool:
-        if not is_a(fn, types.FunctionType) or fn.__closure__:
+        if not is_a(fn, types.FunctionType):
             return False
+        if (fn.__closure__ or fn.__defaults__ or fn.__kwdefaults__) and self.basics.age.is_made_inside(fn):
+            return False  # their values may depend on what varies
         if not all(is_a(v, _CONSTANTS) for v in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
             return False
         self.facts.functions.guard(fn)
+        if not all(self._guard_value(self._cell(cell), cell_value(cell), site) for cell in fn.__closure__ or ()):
+            return False
         names = _globals_of(fn.__code__)
         return names is not None and all(self._guard_global(fn.__globals__, name, site) for name in sorted(names))
 
@@ -88,7 +95,16 @@ class UnobservedCode(Tracker):
                 self.access.globals.read(table, name, site)
                 return True
             return False
-        value, source = table[name], self.sources.item(root.source, name)
+        return self._guard_value(self.sources.item(root.source, name), table[name], site)
+
+    def _cell(self, cell: Any) -> Source | None:
+        """The source of a cell's value; None if the region writes it."""
+        node = self.refgraph.node(cell)
+        return None if node is None or node.snapshot is not None else self.sources.make("cell", node.source, None)
+
+    def _guard_value(self, source: Source | None, value: Any, site: Any) -> bool:
+        if source is None:
+            return False
         if is_a(value, _CONSTANTS):
             self.facts.values.read(source, value, site, exact=True)
             return True
