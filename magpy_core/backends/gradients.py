@@ -22,6 +22,7 @@ from magpy_core._compat.torch.autograd_nodes import is_freed
 from magpy_core._compat.torch.operators_trace import after, trace_operators
 from magpy_core._compat.torch.torch_state import no_autograd
 from magpy_core.backends.calling import Boxed, Direct
+from magpy_core.backends.held_writes import hold_writes
 from magpy_core.backends.recomputation import Parts, recompute
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.functions import IS_BACKWARD
@@ -65,6 +66,7 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
 
     graph = trace_operators(run, inputs, mode)
     recompute(graph, parts)
+    hold_writes(graph, gm)
     for fake, used in zip(fakes, inputs, strict=True):
         if isinstance(fake, torch.Tensor) and (not used.is_leaf or used.requires_grad != fake.requires_grad):
             raise Unsupported(

@@ -8,13 +8,13 @@ kept: random numbers, writes, and operations on memory that is written before. K
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.fx
 
 from magpy_core._compat.torch.operators_trace import after, traced_nodes
+from magpy_core.backends.aliases import memory, written_memory
 from magpy_core.opgraph.segments import CHECKPOINT
 
 _Node = torch.fx.Node
@@ -71,13 +71,13 @@ def _recompute_part(part: list[_Node], backward: list[_Node]) -> None:
     if position is None or gradient is None:
         return
     graph, start = gradient.graph, backward[position]
-    written = _written_before(start)
+    written = written_memory(graph, start)
     wanted: set[_Node] = set()  # what the backward pass uses, and what that is computed from
     for node in reversed(part):
         if (
             node in repeated
             and any(user in later or user in wanted for user in node.users)
-            and written.isdisjoint(_memory(node).union(*map(_memory, node.all_input_nodes)))
+            and written.isdisjoint(memory(node).union(*map(memory, node.all_input_nodes)))
         ):
             wanted.add(node)
     copies: dict[_Node, _Node] = {}
@@ -93,16 +93,6 @@ def _recompute_part(part: list[_Node], backward: list[_Node]) -> None:
                 copies[node] = graph.node_copy(node, copied)
     for node in wanted:
         node.replace_all_uses_with(copies[node], delete_user_cb=lambda user: user in later)
-
-
-def _written_before(end: _Node) -> set[_Node]:
-    """The nodes that may have created the memory that operations before ``end`` write."""
-    found: set[_Node] = set()
-    for node in end.graph.nodes:
-        if node is end:
-            break
-        found.update(*(_memory(target) for target in _aliased(node, written=True)))
-    return found
 
 
 def _can_repeat(node: _Node) -> bool:
@@ -121,26 +111,3 @@ def _is_tensor(node: _Node) -> bool:
         return True
     returns = node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload) else ()
     return len(returns) == 1 and returns[0].type.kind() == "TensorType"
-
-
-def _aliased(node: _Node, *, written: bool) -> Iterator[_Node]:
-    """The arguments whose memory an operation writes, or whose memory its result may share."""
-    if node.target is operator.getitem and not written:
-        yield from node.all_input_nodes
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return
-    for i, argument in enumerate(node.target._schema.arguments):
-        if argument.alias_info is not None and (argument.is_write or not written):
-            given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
-            yield from (n for n in (given if isinstance(given, list | tuple) else (given,)) if isinstance(n, _Node))
-
-
-def _memory(node: _Node) -> set[_Node]:
-    """The nodes that may have created the memory of a node's value."""
-    found, left = set(), [node]
-    while left:
-        node = left.pop()
-        shared = list(_aliased(node, written=False))
-        found.update([] if shared else [node])
-        left += shared
-    return found

@@ -119,7 +119,7 @@ def saved_and_written(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any)
     inputs. Raises whatever that run raises."""
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     lasting = {n for n, fake in zip(placeholders, fakes, strict=True) if isinstance(fake, torch.Tensor) and fake.is_leaf}
-    doubtful = lasting & _written(gm.graph) & _used(gm.graph)
+    doubtful = lasting & written_inputs(gm.graph) & _used(gm.graph)
     if not doubtful:
         return None
     with mode:
@@ -162,7 +162,7 @@ def copied(fake: Any) -> Any:
     return copy if fake.is_leaf else copy.view_as(copy)
 
 
-def _written(graph: torch.fx.Graph) -> set[torch.fx.Node]:
+def written_inputs(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     """The inputs that operations write, directly or through views."""
     return {target for node in graph.nodes for target in map(_root, written(node)) if target.op == "placeholder"}
 

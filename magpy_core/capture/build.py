@@ -6,8 +6,10 @@ Key types: Capture, Guards, Replay.
 from __future__ import annotations
 
 import functools
+import itertools
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import torch
@@ -18,7 +20,7 @@ from magpy_core._compat.torch.tensor_guards import tensor_check
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
-from magpy_core.capture.outcome import MISS, RERUN_PLAIN
+from magpy_core.capture.outcome import MISS, RERUN_PLAIN, PathsVary
 from magpy_core.capture.parts import Guards, Replay
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
@@ -28,8 +30,18 @@ from magpy_core.recording.trace import Live, Trace
 from magpy_core.refgraph.graph import RefGraph
 
 
+def _other_path(capture: weakref.ref[Capture], count: Iterator[int]) -> None:
+    """The graph of a capture that holds its writes ran in vain. Raises PathsVary if that is usual."""
+    wrong, known = next(count), capture()
+    if known is not None and wrong >= _MOST_IN_VAIN and wrong > known.hits:
+        raise PathsVary("MP101", "Which way the program goes varies from call to call.")
+
+
 def _always_plain(args: Any, kwargs: Any) -> Any:
     return RERUN_PLAIN
+
+
+_MOST_IN_VAIN = 6  # runs of a graph on the wrong path, if it has served no more calls
 
 
 class Capture:
@@ -41,12 +53,13 @@ class Capture:
         self.is_retired = False
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of guards that held, while the region measures
         self.title = f"magpy capture of {settings.region_id}"
-        self._structure = Structure.of(trace)
+        self._structure = Structure.of(trace, compiled=settings.backend != "eager")
         write = functools.partial(CodeWriter, trace, self._structure, settings)
         code = write()
         self.namespace = code.names  # the globals of the generated functions, without these functions
         self.namespace["tensors"] = tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors])
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
+        self.namespace["other_path"] = functools.partial(_other_path, weakref.ref(self), itertools.count(1))
         exec(compile(code.lines.functions(), f"<{self.title}>", "exec"), self.namespace)
         self.guards = Guards(trace, "\n".join(code.lines.short_guard), code.checks)
         self.replay = Replay(trace.plan.effects, "\n".join(code.lines.graph + code.lines.replay))
@@ -75,6 +88,11 @@ class Capture:
     @property
     def is_complete(self) -> bool:
         return len(self.segments) <= 1
+
+    @property
+    def holds_writes(self) -> bool:
+        """Whether the graph writes nothing on a path that is not the recorded one."""
+        return self._structure.holds_writes
 
     def cut_at(self, index: int) -> Location | None:
         """The program's line that cuts the graph after segment ``index``."""

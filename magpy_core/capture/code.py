@@ -138,7 +138,9 @@ class CodeWriter:
         values = dict(inputs)
         guard, w.lines = w.lines, []
         compiled = self._settings.backend != "eager"
-        self.undo = write_undo(w, self._trace, inputs, may_undo=structure.may_undo, compiled=compiled)
+        self.undo = write_undo(
+            w, self._trace, inputs, may_undo=structure.may_undo, holds_writes=structure.holds_writes, compiled=compiled
+        )
         before, w.lines = w.lines, guard
         undo, graph = self.undo.statements, self._segments(values)
         if plan.raises and not (structure.cuts or structure.assertions):
@@ -177,7 +179,8 @@ class CodeWriter:
                 lines.append(call)
             for decision in structure.assertions if i == last else structure.cuts[i : i + 1]:
                 note = _note(decision.site)
-                lines.append(f"if {self._differs(decision, values)}: {self.undo.statements}return MISS  # {note}")
+                other = f"{self.undo.statements}{'other_path(); ' if structure.holds_writes else ''}return MISS"
+                lines.append(f"if {self._differs(decision, values)}: {other}  # {note}")
         return lines
 
 

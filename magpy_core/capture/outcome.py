@@ -1,4 +1,5 @@
-"""How the run of a capture can end besides the call's result. Key names: MISS, RERUN_PLAIN, CaptureFailed."""
+"""How the run of a capture can end besides the call's result. Key names: MISS, RERUN_PLAIN, CaptureFailed,
+PathsVary."""
 
 from __future__ import annotations
 
@@ -21,3 +22,7 @@ class CaptureFailed(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class PathsVary(CaptureFailed):
+    """A capture whose graph holds its writes has run on the wrong path too often."""

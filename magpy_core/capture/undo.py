@@ -30,13 +30,16 @@ class Undo:
     kept: frozenset[torch.fx.Node] = frozenset()
 
 
-def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str], *, may_undo: bool, compiled: bool) -> Undo:
+def write_undo(
+    w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str], *, may_undo: bool, holds_writes: bool, compiled: bool
+) -> Undo:
     """Writes the statements that save state before the graph, if a run may have to be undone. ``may_undo``: part of the
-    graph may run although the capture doesn't fit; ``compiled``: the backend is a compiler."""
+    graph may run although the capture doesn't fit; ``holds_writes``: it writes nothing then; ``compiled``: the backend is a
+    compiler."""
     writes = trace.writes
     written = [i for i in trace.inputs if i.writes]
-    everything = may_undo or bool(trace.dims)
-    raises = everything or bool(nodes_before_raise(trace.graph))
+    everything = (may_undo and not holds_writes) or bool(trace.dims)
+    raises = may_undo or everything or bool(nodes_before_raise(trace.graph))
     if everything:
         at_risk = frozenset(i.node for i in written)
     else:
@@ -50,7 +53,7 @@ def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str],
     if raises and any(switches_modes(n.target) for n in trace.graph.nodes):
         w.lines.append("modes = get_modes()")
         statements = "set_modes(modes); " + statements
-    is_complete = may_undo or all(i.node in at_risk for i in written)
+    is_complete = (may_undo and not holds_writes) or all(i.node in at_risk for i in written)
     return Undo(statements, is_complete, kept)
 
 

@@ -103,6 +103,7 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     complex: _HARMLESS, bool: _HARMLESS, ord: _HARMLESS, chr: _HARMLESS, hex: _HARMLESS, oct: _HARMLESS, bin: _HARMLESS,
     math.sqrt: _COMPUTES, math.exp: _COMPUTES, math.log: _COMPUTES, math.cos: _COMPUTES, math.sin: _COMPUTES,
     math.tan: _COMPUTES, math.tanh: _COMPUTES, math.floor: _COMPUTES, math.ceil: _COMPUTES, math.pow: _COMPUTES,
+    math.isfinite: _COMPUTES, math.isnan: _COMPUTES, math.isinf: _COMPUTES,
     math.fabs: _COMPUTES, math.log2: _COMPUTES, math.log10: _COMPUTES, math.log1p: _COMPUTES, math.expm1: _COMPUTES,
     # containers
     list: _SEQUENCE, tuple: _SEQUENCE, set: _SET, frozenset: _SET, bytes: _SHALLOW, bytearray: _SHALLOW,

@@ -119,7 +119,7 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("__float__", Fact.READS_FLOAT | Fact.EARLY),
     ("__index__ __int__", Fact.READS_INT | Fact.EARLY),
     ("allclose", Fact.COMPARES),
-    ("__bool__ is_nonzero", Fact.READS_BOOL | Fact.EARLY),
+    ("__bool__ is_nonzero", Fact.READS_BOOL | Fact.SAFE | Fact.EARLY),
     ("__contains__ equal", Fact.COMPARES | Fact.EARLY),
     ("__format__ __repr__ __str__", Fact.GIVES_TEXT),
     ("__array__ numpy", Fact.GIVES_ARRAY),

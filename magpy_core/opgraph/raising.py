@@ -25,7 +25,7 @@ def can_raise(node: torch.fx.Node) -> bool:
     if MAY_RAISE in node.meta:
         return True
     name = node_name(node)
-    if name == "getattr" or switches_modes(node.target) or name.startswith("_foreach_"):
+    if name == "getattr" or switches_modes(node.target) or name.startswith(("_foreach_", "_fused_")):
         return False
     if name in ("getitem", "setitem", "__getitem__", "__setitem__"):
         index = node.args[1]

@@ -17,6 +17,7 @@ import torch.fx
 from torch.utils.checkpoint import checkpoint
 
 from magpy_core._compat.torch.fx_targets import printable_targets
+from magpy_core.opgraph.expectations import Expectation
 
 CHECKPOINT = "magpy_checkpoint"
 GIVEN = "magpy_checkpoint_arguments"  # in a value's ``meta``: the ``checkpoint`` calls that take it as an argument
@@ -30,6 +31,8 @@ class Segment:
     nodes: list[torch.fx.Node]
     inputs: list[torch.fx.Node] = field(default_factory=list)
     outputs: list[torch.fx.Node] = field(default_factory=list)
+    expected: tuple[Expectation, ...] = ()
+    """What its writes depend on."""
 
     def module(self) -> torch.fx.GraphModule:
         """A GraphModule of this segment alone; its placeholders are ``inputs``, in order."""
@@ -45,6 +48,8 @@ class Segment:
         for node in self.nodes:
             mapping[node] = graph.node_copy(node, lambda n: mapping[n])
         graph.output(tuple(mapping[n] for n in self.outputs))
+        for expectation in self.expected:
+            expectation.add_to(graph, mapping)
         graph.lint()
         return torch.fx.GraphModule(torch.nn.Module(), graph)
 

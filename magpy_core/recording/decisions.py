@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from magpy_core.findings import Severity, Value
+from magpy_core.findings import Finding, Severity, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.opgraph import conditions
+from magpy_core.opgraph.expectations import Expectation
+from magpy_core.opgraph.functions import IS_BACKWARD
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.ledger import Decision
@@ -19,6 +21,7 @@ class Decisions(BasicTracker):
     """Each decision cuts the graph, is checked before it as a condition, or is checked after it."""
 
     _fixed: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers fixed by earlier branches, by id
+    _cuts: list[tuple[Finding, str]] = field(default_factory=list, init=False)  # findings of cuts, and what they depend on
 
     def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
         """From here on, the program's path depends on ``sym`` having this outcome."""
@@ -69,7 +72,26 @@ class Decisions(BasicTracker):
         else:
             text = f"This branch depends on {read}, a tensor value: the graph is cut here."
             hint, severity = "Use torch.where, or move the decision out of the region.", None
-        self.journal.note(code, text, hint=hint, values=values, site=site, severity=severity)
+        found = self.journal.note(code, text, hint=hint, values=values, site=site, severity=severity)
+        if cut and found is not None and what != "sizes":
+            self._cuts.append((found, read if number else f"This branch depends on {read}, a tensor value"))
+
+    def hold(self) -> None:
+        """At the end of a run with a backward pass: if a compiled graph can hold its writes until all decisions are known,
+        it need not be cut."""
+        left = [d for d in self.ledger.decisions if d.condition is None]
+        ops = self.ledger.ops
+        can = self.ledger.learned.holds and any(IS_BACKWARD in node.meta for node in ops.graph.nodes)
+        # on a GPU, a wrong path may end the process
+        can = can and all(tensor.device.type == "cpu" for _, _, tensor in ops.inputs.tensors)
+        if not can or not all(Expectation(d.sym, d.outcome).is_possible for d in left):
+            return
+        for decision in left:
+            decision.held = True
+        for finding, use in self._cuts:
+            text = f"{use}: the compiled graph does not wait for it, but writes nothing if it is another one."
+            hint = "No action needed if it is nearly always the same. The call runs again if it is not."
+            self.journal.revise(finding, text, hint=hint, severity=Severity.INFORMATION)
 
     def _is_fixed(self, sym: Any) -> bool:
         """Whether earlier branches restrict this capture to one value of ``sym``."""

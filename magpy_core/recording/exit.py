@@ -39,6 +39,7 @@ class Exit(Tracker):
         ops.entry.keep_changed(tensor for tensor, _ in ops.inputs.guarded.values())
         if error is not None:
             return self._raised(error)
+        self.basics.decisions.hold()
         self._outside_errors_raised()
         if self.journal.refused or self.journal.skip_reason:
             return None

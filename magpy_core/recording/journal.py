@@ -139,9 +139,9 @@ class Journal:
     def note(
         self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
         place: Place | None = None, severity: Severity | None = None,
-    ) -> None:  # fmt: skip
+    ) -> Finding | None:  # fmt: skip
         """Report at the user's current line (that of ``site`` if it is in the user's code), once for each place and code. Of
-        several findings inside one call of a library, only the first is reported."""
+        several findings inside one call of a library, only the first is reported. None if this one is not reported."""
         message = self._quoted(message, site)
         if place is None:
             place = self.places.now(site, self.site)
@@ -152,12 +152,18 @@ class Journal:
         if reported.get(key, rank + 1) <= rank or (
             place.deeper and self.places.running and min(reported.values(), default=rank + 1) <= rank
         ):
-            return
+            return None
         reported[key] = rank
         location = self.places.reported(place)
         path = place.path or self.places.path(location)
         finding = Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values)
         self.findings.append(finding if severity is None else replace(finding, severity_override=severity))
+        return self.findings[-1]
+
+    def revise(self, finding: Finding, message: str, *, hint: str, severity: Severity) -> None:
+        """Say something else about what has been reported."""
+        at = next(i for i, known in enumerate(self.findings) if known is finding)
+        self.findings[at] = replace(finding, message=message, hint=hint, severity_override=severity)
 
     def _quoted(self, message: str, site: Any = None) -> str:
         return message.replace(HERE, self.quoted_expression(site) or "The program") if HERE in message else message

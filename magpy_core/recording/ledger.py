@@ -33,6 +33,8 @@ class Learned:
     """Whether a result of the region was differentiated twice."""
     dynamic: bool = False
     """Whether sizes and integers among the arguments are dynamic from the first capture on (`recording.dynamic`)."""
+    holds: bool = True
+    """Whether compiled graphs with a backward pass hold their writes until the path is known, instead of being cut."""
     marks: bool = True
     """Whether marked dimensions are dynamic."""
     assumed: set[str] = field(default_factory=set)
@@ -62,6 +64,8 @@ class Decision:
     condition: tuple[Any, ...] | None = None
     """The operations that compute the decision, if they need only the graph's inputs: no cut, they run before the graph."""
     place: Location | None = None  # of the finding that reports a cut
+    held: bool = False
+    """Compilers need not cut the graph: all that it writes depends on the decision."""
 
 
 @dataclass

@@ -121,11 +121,14 @@ class Numbers(BasicTracker):
         """Make the result of an operation on dynamic numbers symbolic. If the operation would raise for other numbers, that
         must happen even if the program doesn't use the result: the guard, or the graph, fails for such a call. ``fn``: None
         if a graph can't compute it."""
-        if fn is None or type(result) not in kinds.NUMBER_TYPES:
+        if fn is None or type(result) not in (*kinds.NUMBER_TYPES, bool):
             self.escape_all(site, args)
             return result
         args = tuple(self.ledger.scalars.get(a) or a for a in args)
         sym = self.ledger.scalars.call(fn, args, result)
+        if type(result) is bool:  # `math.isfinite(x)`; a bool can't carry a symbol
+            self.decisions.decide(sym, result, "compare", site)
+            return result
         if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):
             self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
         return self.ledger.scalars.bind(result, sym)

@@ -22,7 +22,7 @@ from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
 from magpy_core.capture.build import Capture
-from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
+from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed, PathsVary
 from magpy_core.capture.settings import Settings
 from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Unsupported, Value
 from magpy_core.monitor.hooks import belongs_to_user
@@ -223,6 +223,10 @@ class Region:
         """A capture that can't run: the region runs as plain Python from now on, and a finding says so once."""
         self.captures = [c for c in self.captures if c is not capture]
         self.times.retired.append(capture)
+        if isinstance(failure, PathsVary):
+            self.learned.holds = False
+            self.captures = [c for c in self.captures if not c.holds_writes]
+            return  # with graphs that are cut there, it may be faster
         if self.learned.withdraw():
             return  # with sizes and numbers as they are, it may be possible
         self.disabled = failure.message

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "weight_decay": {"weight_decay": 0.1}, "momentum": {"momentum": 0.9}, "centered": {"centered": True},
     "differentiable": {"differentiable": False}, "decoupled_weight_decay": {"decoupled_weight_decay": True},
 }  # fmt: skip
-#: Their step cuts the graph, at a comparison of the step count (a tensor).
+#: Their step depends on a step count in a tensor.
 _CUT = ("RAdam", "ASGD")
 
 
@@ -55,7 +56,11 @@ def optimizers() -> dict[str, Program]:
     for name in OPTIMIZERS:
         for option, values in {"plain": {}, **_OPTIONS}.items():
             if option != "differentiable" and _accepts(name, values):
-                program = Program(_optimizer(name, **values), usual, hits=4, refused=name in _CUT, compiled=name not in _CUT)
+                compiled = name != "ASGD"  # compilers lack the maximum of two numbers
+                program = Program(
+                    _optimizer(name, **values), usual, hits=4, compiled=compiled, held=name in _CUT and compiled
+                )
+                program.refused = not compiled
                 found[f"{name}_{option}"] = program
     return found
 
@@ -130,8 +135,8 @@ def clipped(w: World, **options: Any) -> Step:
     return train_step
 
 
-def scaled(w: World, dtype: torch.dtype, *, clip: bool = False) -> Step:
-    w.extra["scaler"] = scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=3)
+def scaled(w: World, dtype: torch.dtype, *, clip: bool = False, scale: float = 1024.0) -> Step:
+    w.extra["scaler"] = scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=3)
 
     def train_step(x: torch.Tensor, y: torch.Tensor) -> Any:
         w.optimizer.zero_grad()
@@ -358,13 +363,41 @@ def measured(w: World) -> Step:
     return train_step
 
 
-def checked(w: World) -> Step:
+def spoil(w: World) -> None:
+    """The loss will not be finite."""
+    w.extra["weight"] = w.model.last.weight.detach().clone()  # type: ignore[union-attr, operator]
+    with torch.no_grad():
+        w.model.last.weight.fill_(float("nan"))  # type: ignore[union-attr, operator]
+
+
+def heal(w: World) -> None:
+    with torch.no_grad():
+        w.model.last.weight.copy_(w.extra["weight"])  # type: ignore[union-attr, operator]
+
+
+def by_sign(w: World) -> Step:
+    """A decision that goes one way as often as the other."""
+
+    def train_step(x: torch.Tensor, y: torch.Tensor) -> Any:
+        w.optimizer.zero_grad()
+        out = w.model(x)
+        loss = F.mse_loss(out, y)
+        if (out.detach() - y).sum() > 0:
+            loss = loss + out.square().mean()
+        loss.backward()
+        w.optimizer.step()
+        return loss.detach()
+
+    return train_step
+
+
+def checked(w: World, *, number: bool = False) -> Step:
     """Skips what isn't finite."""
 
     def train_step(x: torch.Tensor, y: torch.Tensor) -> Any:
         w.optimizer.zero_grad()
         loss = F.mse_loss(w.model(x), y)
-        if not torch.isfinite(loss):
+        if not (math.isfinite(loss.item()) if number else torch.isfinite(loss)):
             return None
         loss.backward()
         w.optimizer.step()
@@ -485,10 +518,11 @@ def others() -> dict[str, Program]:
         "clip_inf": Program(sgd, lambda w: clipped(w, norm_type=float("inf"))),
         "clip_foreach": Program(sgd, lambda w: clipped(w, foreach=True)),
         "clip_each": Program(sgd, lambda w: clipped(w, foreach=False)),
-        # the check for infinite gradients cuts the graph, but for optimizers that take its result
-        "scaler_bfloat16": Program(sgd, lambda w: scaled(w, torch.bfloat16), refused=True),
-        "scaler_float16": Program(sgd, lambda w: scaled(w, torch.float16), refused=True),
-        "scaler_clip": Program(adamw, lambda w: scaled(w, torch.bfloat16, clip=True), refused=True),
+        # the check for infinite gradients is a decision, but for optimizers that take its result
+        "scaler_bfloat16": Program(sgd, lambda w: scaled(w, torch.bfloat16), held=True),
+        "scaler_float16": Program(sgd, lambda w: scaled(w, torch.float16), held=True),
+        "scaler_clip": Program(adamw, lambda w: scaled(w, torch.bfloat16, clip=True), held=True),
+        "scaler_overflow": Program(adamw, lambda w: scaled(w, torch.float16, scale=2.0**21), hits=2, held=True),
         "scaler_fused": Program(_optimizer("AdamW", fused=True), lambda w: scaled(w, torch.bfloat16), hits=3),
         "average": Program(sgd, averaged, hits=3),
         "average_ema": Program(sgd, lambda w: averaged(w, avg_fn=get_ema_avg_fn(0.9)), hits=3),
@@ -506,7 +540,17 @@ def others() -> dict[str, Program]:
         "frozen_inside": Program(adamw, frozen_inside),
         "gradients_replaced": Program(adamw, replaced_gradients),
         "metrics": Program(sgd, measured),
-        "finite": Program(sgd, checked, refused=True, compiled=False),
+        "finite": Program(sgd, checked, held=True),
+        "finite_number": Program(adamw, lambda w: checked(w, number=True), held=True),
+        "finite_sometimes": Program(adamw, checked, {5: spoil, 6: heal, 8: spoil, 10: heal}, hits=3, held=True),
+        "finite_norm": Program(
+            lambda: world(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), norm=True, rate=0.2),
+            checked,
+            {4: spoil, 5: heal},
+            hits=3,
+            held=True,
+        ),
+        "sign_varies": Program(sgd, by_sign, hits=0, refused=True),
         "checkpoint": Program(checkpointed("AdamW"), usual),
         "checkpoint_accumulate": Program(checkpointed("SGD"), accumulating, hits=2),
         "checkpoint_clip": Program(checkpointed("AdamW"), clipped),

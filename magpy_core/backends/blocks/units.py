@@ -42,7 +42,7 @@ def cut(graph: torch.fx.Graph, nodes: Sequence[torch.fx.Node], runs: Sequence[Ru
             if node.target in STATE_CALLS:
                 grad = bool(node.args[0])
         if part.nodes:
-            units.append(Unit(part.nodes, part.inputs, part.outputs, before, grad))
+            units.append(Unit(part.nodes, part.inputs, part.outputs, grad_before=before, grad_after=grad))
     return units
 
 

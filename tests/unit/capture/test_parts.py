@@ -101,6 +101,18 @@ def test_an_assertion_is_tested_after_the_graph_except_on_a_gpu() -> None:
     assert len(structure.segments) == 2 and not structure.assertions
 
 
+def test_a_compiled_graph_that_holds_its_writes_is_not_cut() -> None:
+    made = ByHand().decided(held=True)
+    assert len(Structure.of(made.trace).segments) == 2
+    structure = Structure.of(made.trace, compiled=True)
+    assert structure.holds_writes and structure.may_undo and not structure.cuts
+    (segment,) = structure.segments
+    assert [expectation.reads for expectation in segment.expected] == [[made.read]]
+    other = replace(made.decision(), site=None)
+    made.trace = replace(made.trace, decisions=(*made.trace.decisions, other))  # another one, which it can't hold
+    assert len(Structure.of(made.trace, compiled=True).segments) == 3
+
+
 def test_a_condition_runs_ahead_of_the_graph() -> None:
     made = ByHand()
     made.decided(condition=(made.y, made.sum, made.positive, made.read))
@@ -163,7 +175,7 @@ def test_the_code_of_a_trace() -> None:
 
 def test_nothing_is_saved_where_nothing_is_changed() -> None:
     w, made = GuardWriter(), ByHand()
-    undo = write_undo(w, made.trace, {made.x: "v0"}, may_undo=True, compiled=False)
+    undo = write_undo(w, made.trace, {made.x: "v0"}, may_undo=True, holds_writes=False, compiled=False)
     assert (undo.statements, w.lines, undo.kept) == ("", [], frozenset())
 
 
@@ -171,14 +183,17 @@ def test_a_changed_input_is_saved_or_kept_for_the_first_run() -> None:
     w, made = GuardWriter(), ByHand()
     (given,) = made.trace.inputs
     trace = replace(made.trace, inputs=(replace(given, writes=(given.node,), shares_mutated=True, new_history=True),))
-    undo = write_undo(w, trace, {made.x: "v0"}, may_undo=True, compiled=True)
+    held = write_undo(w, trace, {made.x: "v0"}, may_undo=True, holds_writes=True, compiled=True)
+    assert "restore_input" not in held.statements and not held.is_complete
+    w.lines = []
+    undo = write_undo(w, trace, {made.x: "v0"}, may_undo=True, holds_writes=False, compiled=True)
     saved, w.lines = w.lines, []
     assert saved == ["required_v0 = v0.requires_grad", "saved_v0 = v0.detach().clone()"] and not undo.kept
     assert undo.statements == "restore_history(v0, required_v0); restore_input(v0, saved_v0); "
     made.trace.graph.erase_node(made.read)  # the only operation that may raise
-    undo = write_undo(w, trace, {made.x: "v0"}, may_undo=False, compiled=True)
+    undo = write_undo(w, trace, {made.x: "v0"}, may_undo=False, holds_writes=False, compiled=True)
     assert (undo.statements, w.lines, undo.kept) == ("", [], {made.x})
-    assert not write_undo(w, trace, {made.x: "v0"}, may_undo=False, compiled=False).kept
+    assert not write_undo(w, trace, {made.x: "v0"}, may_undo=False, holds_writes=False, compiled=False).kept
 
 
 @pytest.mark.parametrize(

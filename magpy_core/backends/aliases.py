@@ -1,0 +1,44 @@
+"""Which operations of a traced graph share memory or write it, by their schemas. Key functions: memory, written_memory."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+import torch
+import torch.fx
+
+_Node = torch.fx.Node
+
+
+def memory(node: _Node) -> set[_Node]:
+    """The nodes that may have created the memory of a node's value."""
+    found, left = set(), [node]
+    while left:
+        node = left.pop()
+        shared = list(_aliased(node, written=False))
+        found.update([] if shared else [node])
+        left += shared
+    return found
+
+
+def written_memory(graph: torch.fx.Graph, end: _Node | None = None) -> set[_Node]:
+    """The nodes that may have created the memory that the operations of ``graph`` write, those before ``end``."""
+    found: set[_Node] = set()
+    for node in graph.nodes:
+        if node is end:
+            break
+        found.update(*(memory(target) for target in _aliased(node, written=True)))
+    return found
+
+
+def _aliased(node: _Node, *, written: bool) -> Iterator[_Node]:
+    """The arguments whose memory an operation writes, or whose memory its result may share."""
+    if node.target is operator.getitem and not written:
+        yield from node.all_input_nodes
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return
+    for i, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is not None and (argument.is_write or not written):
+            given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
+            yield from (n for n in (given if isinstance(given, list | tuple) else (given,)) if isinstance(n, _Node))

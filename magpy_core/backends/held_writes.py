@@ -1,0 +1,40 @@
+"""Held writes: a traced step whose path depends on tensors' data writes its inputs only if the data is as expected.
+
+Cutting the graph there would separate a backward pass from the operations it differentiates, and copies of all parameters
+would be needed to undo what was written on the wrong path. Instead, each written input gets its old value if an expectation
+is not met, in the kernel that writes it. Key function: hold_writes.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.fx
+
+from magpy_core._compat.torch.condition_op import is_test
+from magpy_core.backends.aliases import written_memory
+from magpy_core.backends.sharing import written_inputs
+
+
+def hold_writes(traced: torch.fx.GraphModule, gm: torch.fx.GraphModule) -> None:
+    """Change ``traced``, the operations of ``gm``, if it has expectations."""
+    graph = traced.graph
+    tests = [node for node in graph.nodes if is_test(node)]
+    if not tests:
+        return
+    inputs = graph.find_nodes(op="placeholder")
+    silent = written_inputs(gm.graph)  # the schemas of some operations hide that they write running statistics
+    named = {new for new, old in zip(inputs, gm.graph.find_nodes(op="placeholder"), strict=True) if old in silent}
+    changed = [node for node in inputs if node in named | written_memory(graph)]
+    aten = torch.ops.aten
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    with graph.inserting_before(first):
+        old = {node: graph.call_function(aten.clone.default, (node,)) for node in changed}
+    with graph.inserting_before(graph.output_node()):
+        met = tests[0]
+        for test in tests[1:]:
+            met = graph.call_function(aten.logical_and.default, (met, test))
+        for node in changed:
+            value = graph.call_function(aten.where.self, (met, node, old[node]))
+            graph.call_function(aten.copy_.default, (node, value))
+    graph.lint()
+    traced.recompile()
