@@ -19,6 +19,7 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.functions import IS_BACKWARD
 from magpy_core.opgraph.hooks import HOOKS
 from magpy_core.opgraph.operator_graph import OperatorGraph
+from magpy_core.opgraph.replicas import Record
 from magpy_core.refgraph.kinds import is_a
 
 BACKWARD: tuple[Any, ...] = (torch.Tensor.backward, torch.autograd.backward)
@@ -30,9 +31,6 @@ _HINT = "Call `backward()` outside the region, on the region's result."
 #: Fields of a leaf that affect what a backward pass does with its gradient, with the values that can be recorded.
 _PLAIN_LEAF = (("is_leaf", True), ("_post_accumulate_grad_hooks", None))
 LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), HOOKS, "grad_dtype"})
-
-#: Runs one torch call of ours as if the program had made it.
-Record = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 def new_gradient(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
@@ -96,6 +94,7 @@ class Backward:
             held = [id(leaf.grad) for leaf in leaves if leaf.grad is not None]
             if not leaves or len(set(held)) != len(held):
                 raise _refused("to leaves that share one gradient, or to no leaf at all")
+            ops.leaves.replicas.check(leaves)
         ops.host.guard_setting(torch.is_anomaly_enabled, False)
         for leaf in leaves:
             if ops.leaves.is_made(leaf):
@@ -117,6 +116,7 @@ class Backward:
             if any(g.layout is not torch.strided or type(g) is not torch.Tensor for _, g in self.gradients):
                 self.ops.host.refuse("MP106", f"{HERE} computes gradients that are not dense.", site=self.ops.host.site)
                 return
+        reached = [leaf for leaf, _ in self.gradients]
         while self.gradients:
             leaf, gradient = self.gradients[0]
             before = record(_GRAD.__get__, (), (leaf,), {})
@@ -126,6 +126,7 @@ class Backward:
             else:
                 record(torch.Tensor.add_, (), (before, gradient), {})
             del self.gradients[0]
+        self.ops.leaves.replicas.average(reached, record)
 
     def _mark(self) -> None:
         """Mark the last recorded call of ``torch.autograd.grad`` as a backward pass."""

@@ -19,6 +19,7 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.hooks import Hooks
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.inputs import GraphInputs
+from magpy_core.opgraph.replicas import Replicas
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -38,6 +39,7 @@ class Leaves:
     made: dict[torch.fx.Node, Any] = field(default_factory=dict)
     with_gradient: list[torch.Tensor] = field(default_factory=list)
     hooks: Hooks = field(init=False)
+    replicas: Replicas = field(default_factory=Replicas)
     _nodes: dict[int, dict[bool, torch.fx.Node]] = field(default_factory=dict)
     """By the tensor's id: its node when it requires a gradient, and when not."""
     _from_outside: dict[int, tuple[torch.Tensor, bool]] = field(default_factory=dict)

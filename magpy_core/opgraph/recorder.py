@@ -8,7 +8,8 @@ extensions) makes the capture fail. Key function: `begin`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.torch.eval_frame import never_intercept
 from magpy_core._compat.torch.surroundings import dispatched_function
-from magpy_core._compat.torch.tensor_guards import has_own_functions, no_subclass_functions
+from magpy_core._compat.torch.tensor_guards import has_own_functions, no_subclass_functions, no_torch_function
 from magpy_core._compat.torch.torch_state import PlainDispatchMode, resume_mode, suspend_mode
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import REFUSED
@@ -51,6 +52,8 @@ class OpRecorder(TorchFunctionMode):
         except Exception as error:
             ops.failure = ops.failure or error.with_traceback(None)
         if ops.failure is not None or ops.op_depth or _contained(ops, True, ops.host.paused):
+            if func in BACKWARD:
+                ops.leaves.replicas.run_hooks()
             return func(*args, **kwargs)
         ops.op_depth += 1
         try:
@@ -95,6 +98,25 @@ class ShadowRecorder(PlainDispatchMode):
             return func(*args, **(kwargs or {}))
 
 
+def record_call(
+    ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run and record one torch call of ours as if the program had made it."""
+    with unrecorded(ops):
+        return _record(ops, func, types, args, kwargs)
+
+
+@contextmanager
+def unrecorded(ops: OperatorGraph) -> Iterator[None]:
+    """Record no torch call of ours."""
+    ops.op_depth += 1
+    try:
+        with no_torch_function():
+            yield
+    finally:
+        ops.op_depth -= 1
+
+
 def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``func`` for real, exactly once, and record it. Raises only what ``func`` itself raises."""
     pending = _contained(ops, None, ops.host.begin, begin, ops, func, types, args, kwargs)
@@ -105,6 +127,8 @@ def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tupl
         if pending.gradients:  # one of our own steps failed
             torch.autograd.backward([leaf for leaf, _ in pending.gradients], [g for _, g in pending.gradients])
         return None
+    if func in BACKWARD:
+        ops.leaves.replicas.run_hooks()
     aside = _contained(ops, False, _disable_shadow, ops, pending)
     try:
         result = func(*args, **kwargs)

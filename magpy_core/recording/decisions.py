@@ -82,7 +82,8 @@ class Decisions(BasicTracker):
         left = [d for d in self.ledger.decisions if d.condition is None]
         ops = self.ledger.ops
         can = self.ledger.learned.holds and any(IS_BACKWARD in node.meta for node in ops.graph.nodes)
-        # on a GPU, a wrong path may end the process
+        # on a wrong path, a graph would communicate where plain Python does not, and on a GPU end the process
+        can = can and not ops.leaves.replicas.parameters
         can = can and all(tensor.device.type == "cpu" for _, _, tensor in ops.inputs.tensors)
         if not can or not all(Expectation(d.sym, d.outcome).is_possible for d in left):
             return

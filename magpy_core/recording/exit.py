@@ -31,6 +31,7 @@ class Exit(Tracker):
 
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
+        self._communication_left()
         self._left_open()
         self.basics.age.check_assumptions()
         self.host.hooks_out_of_reach()
@@ -50,6 +51,15 @@ class Exit(Tracker):
         plan = planner.plan(result, self.facts.contents.reread_all, self.ledger.outputs, self.ledger.field_writes)
         self.basics.numbers.restore_shared_ints()
         return plan if self._leaves_stay(plan) else None
+
+    def _communication_left(self) -> None:
+        """Modules under DistributedDataParallel must have been differentiated; a pass outside of the region needs their
+        hooks."""
+        replicas = self.ledger.ops.leaves.replicas
+        if replicas.waiting:
+            text = "The region calls a DistributedDataParallel module, and its backward pass runs outside."
+            self.journal.refuse("MP106", text, hint="Call `backward()` in the region, or compile the module itself.")
+        replicas.run_hooks()
 
     def _left_open(self) -> None:
         """Check everything that the region began and did not end, and calls into torch that were not recorded."""

@@ -1,0 +1,123 @@
+"""DistributedDataParallel, as operations: which ones its hooks run in C++ on each process.
+
+The collectives are those of the plain module, in number, order, size and dtype, so that a process that runs a captured step
+can work with one that runs plain Python. Key type: Replica; key functions: reason_to_refuse, replica, all_reduced,
+broadcast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+#: Fields that must have these values: with others, the module communicates in another way.
+PLAIN_FIELDS: dict[str, Any] = {
+    "find_unused_parameters": False, "static_graph": False, "gradient_as_bucket_view": False, "mixed_precision": None,
+    "device_ids": None, "_delay_all_reduce_all_params": False, "_use_python_reducer": False,
+}  # fmt: skip
+#: Fields that decide whether it communicates in a call.
+SYNCS_BUFFERS, SYNCS_GRADIENTS = "require_forward_param_sync", "require_backward_grad_sync"
+HAS_BUCKETS = "_has_rebuilt_buckets"
+
+
+@dataclass(frozen=True, eq=False)
+class Replica:
+    """One process's copy of a module. ``buckets``: the parameters whose gradients are averaged together, in this order;
+    ``buffers``: those that are copied together from the first process."""
+
+    module: DistributedDataParallel
+    reducer: Any
+    group: str
+    processes: int
+    buckets: tuple[tuple[nn.Parameter, ...], ...]
+    buffers: tuple[tuple[torch.Tensor, ...], ...]
+
+
+def fields_read(module: DistributedDataParallel) -> list[str]:
+    """The fields of ``module`` that decide how it communicates, in this version of torch."""
+    names = ("forward_sync_buffers", "broadcast_buffers", "skip_all_reduce_unused_params")
+    return [*PLAIN_FIELDS, SYNCS_BUFFERS, SYNCS_GRADIENTS, HAS_BUCKETS, *(n for n in names if n in vars(module))]
+
+
+def copies_buffers(module: DistributedDataParallel) -> bool:
+    """Whether the next call of ``module`` begins with the buffers of the first process."""
+    return bool(module.will_sync_module_buffers())
+
+
+def reason_to_refuse(module: DistributedDataParallel) -> str | None:
+    """What about ``module`` this file can't express; None if there is nothing."""
+    for name, value in PLAIN_FIELDS.items():
+        if vars(module).get(name, "") != value:
+            return f"its `{name}` is {vars(module).get(name)!r}"
+    if module._comm_hooks or hasattr(module, "buffer_hook"):
+        return "it has a communication hook"
+    if module._join_config.enable:
+        return "it takes uneven inputs (`join`)"
+    tensors = [*module.parameters(), *module.buffers()]
+    if any(t.device.type != "cpu" or not t.is_contiguous() or t.layout is not torch.strided for t in tensors):
+        return "it has tensors that are not contiguous or not on the CPU"
+    return None
+
+
+def replica(module: DistributedDataParallel) -> Replica:
+    """The communication of a module that there is no reason to refuse."""
+    buckets = module.reducer._get_zeros_like_grad_buckets()
+    ordered = sorted(buckets, key=lambda bucket: bucket.index())
+    ignored = module.parameters_to_ignore
+    buffers = [buffer for name, buffer in module.module.named_buffers() if name not in ignored]
+    assign: Any = getattr(dist, "_compute_bucket_assignment_by_size")  # noqa: B009 - it is not exported
+    together = assign(buffers, [int(module.broadcast_bucket_size)])[0] if buffers else []
+    return Replica(
+        module,
+        module.reducer,
+        module.process_group.group_name,
+        dist.get_world_size(module.process_group),
+        tuple(tuple(bucket.parameters()) for bucket in ordered),  # type: ignore[arg-type]
+        tuple(tuple(buffers[i] for i in indices) for indices in together),
+    )
+
+
+class _Idle:
+    """Stands for a module's reducer during a call: no hooks of it will run."""
+
+    def prepare_for_forward(self) -> None:
+        pass
+
+    def prepare_for_backward(self, results: list[torch.Tensor]) -> None:
+        pass
+
+    def _rebuild_buckets(self) -> bool:
+        return False
+
+
+def disable_hooks(replica: Replica) -> None:
+    """Until :func:`restore_hooks`, calls of the module prepare no hooks: hooks that have been prepared and don't run would
+    communicate in a later backward pass."""
+    vars(replica.module)["reducer"] = _Idle()
+
+
+def restore_hooks(replica: Replica, *, prepare: bool) -> None:
+    """``prepare``: for the backward pass of a call, which comes now."""
+    vars(replica.module)["reducer"] = replica.reducer
+    if prepare:
+        replica.reducer.prepare_for_forward()
+        replica.reducer.prepare_for_backward([])
+
+
+def all_reduced(flat: torch.Tensor, group: str) -> torch.Tensor:
+    """The sum of ``flat`` over the processes of a group."""
+    functional: Any = torch.ops._c10d_functional
+    summed: torch.Tensor = functional.wait_tensor(functional.all_reduce(flat, "sum", group))
+    return summed
+
+
+def broadcast(flat: torch.Tensor, group: str) -> torch.Tensor:
+    """``flat`` of the first process of a group."""
+    functional: Any = torch.ops._c10d_functional
+    first: torch.Tensor = functional.wait_tensor(functional.broadcast(flat, 0, group))
+    return first

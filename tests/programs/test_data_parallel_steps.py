@@ -1,0 +1,79 @@
+"""Whole steps under DistributedDataParallel: two processes, in each of which the step is one graph with its communication."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.programs.data_parallel_worker import CASES
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(folder: Path, module: str, *args: str) -> list[str]:
+    """What the first of two processes printed."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    processes = []
+    for rank in "01":
+        command = [sys.executable, "-m", module, rank, str(folder / "meet"), *args]
+        processes.append(
+            subprocess.Popen(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        )
+    try:
+        printed = [process.communicate(timeout=300)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for text in printed:
+        assert "done" in text.splitlines(), text[-3000:]
+    return printed[0].splitlines()
+
+
+@pytest.mark.parametrize(
+    "backend", ["eager", *(pytest.param(name, marks=pytest.mark.slow) for name in ("aot_eager", "inductor"))]
+)
+def test_as_in_plain_python(tmp_path: Path, backend: str) -> None:
+    names = [name for name in CASES if backend != "inductor" or name in ("usual", "mixed", "accumulate_mixed")]
+    printed = run(tmp_path, "tests.programs.data_parallel_worker", backend, *names)
+    assert [line.split()[0] for line in printed if line.split()[0] in CASES] == names
+
+
+@pytest.mark.slow
+def test_the_runner_finds_the_step(tmp_path: Path) -> None:
+    """Before the module has arranged its gradients, a step runs plainly and is not given up."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "lsp_server.cli", "check", "train.py", "--nproc-per-node", "2", "--format", "concise"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200, check=False)
+    assert "Region train_step (function) at train.py:12: 2 calls, 1 capture, complete graph" in done.stdout, done.stderr
+    assert "MP406" not in done.stdout
+
+
+SCRIPT = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)))
+optimizer = torch.optim.AdamW(model.parameters())
+torch.manual_seed(dist.get_rank())
+
+
+def train_step(x):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+for _ in range(8):
+    train_step(torch.randn(4, 4))
+dist.barrier()
+"""
