@@ -1,4 +1,4 @@
-"""Whole steps under DistributedDataParallel: two processes, in each of which the step is one graph with its communication."""
+"""Whole steps under DistributedDataParallel: two processes, whose step is one graph with its communication."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_the_second_time_it_is_found() -> None:
 def test_an_optimizers_step_is_found() -> None:
     def step() -> torch.Tensor:
         weight = nn.Parameter(torch.ones(3))
-        optimizer = torch.optim.AdamW([weight], lr=0.1)
+        optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
         compiled = magpy_core.compile(optimizer.step, backend="inductor")
         for _ in range(4):
             weight.grad = torch.ones(3)
