@@ -19,7 +19,7 @@ from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output, uncaptured
 from magpy_core.recording.imports import FIND_AND_LOAD, Imports
 from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
-from magpy_core.recording.nodes import modes, one_node, random_state, scripts
+from magpy_core.recording.nodes import modes, one_node, parallel, random_state, scripts
 from magpy_core.recording.nodes.group import Nodes
 from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
@@ -36,7 +36,7 @@ def _codes(module: Any) -> dict[types.CodeType, Callable[..., bool]]:
     return found | getattr(module, "CODES", {})
 
 
-_KNOWN = {module: _codes(module) for module in (modules, imports, output, modes, one_node, random_state, scripts)}
+_KNOWN = {module: _codes(module) for module in (modules, imports, output, modes, one_node, parallel, random_state, scripts)}
 
 
 class Frames(Tracker):

@@ -22,7 +22,8 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 import magpy_core
-from magpy_core._compat.torch.data_parallel import all_reduced, broadcast
+from magpy_core._compat.torch import data_parallel as compat
+from magpy_core._compat.torch.data_parallel import HAS_BUCKETS, all_reduced, broadcast
 from magpy_core.regions.api import region_of
 
 STEPS = 20
@@ -156,6 +157,31 @@ def run(case: Case, backend: str, rank: int) -> str:
     return f"{region.hits} hits, {findings}"
 
 
+def parts() -> None:
+    """What a plain module communicates, and its hooks when they are disabled for a while."""
+    module: Any = DDP(Net(norm=True), **SMALL)
+    arranged = []
+    for _ in range(3):
+        arranged.append(vars(module)[HAS_BUCKETS])
+        module(torch.randn(3, 4)).sum().backward()
+    assert arranged == [False, False, True]
+    replica = compat.replica(module)
+    assert replica.processes == 2 and len(replica.buckets) > 1
+    assert sorted(id(p) for bucket in replica.buckets for p in bucket) == sorted(map(id, module.parameters()))
+    assert [[b.dtype for b in together] for together in replica.buffers] == [[torch.float32] * 2, [torch.int64]]
+    compat.disable_hooks(replica)
+    result = module(torch.full((3, 4), dist.get_rank() + 1.0)).sum()
+    compat.restore_hooks(replica, prepare=True)
+    module.zero_grad()
+    result.backward()  # with the hooks
+    gradients = [torch.zeros_like(module.module.first.weight.grad) for _ in range(2)]
+    dist.all_gather(gradients, module.module.first.weight.grad)
+    assert torch.equal(*gradients) and gradients[0].any()
+    compat.disable_hooks(replica)
+    compat.restore_hooks(replica, prepare=False)
+    module(torch.randn(3, 4)).sum().backward()  # raises if the reducer still waits for a pass
+
+
 def main() -> None:
     rank, file, backend, *names = sys.argv[1:]
     warnings.simplefilter("ignore")
@@ -163,6 +189,7 @@ def main() -> None:
     dist.init_process_group(
         "gloo", init_method=f"file://{file}", rank=int(rank), world_size=2, timeout=timedelta(seconds=60)
     )
+    parts()
     for name in names:
         print(name, run(CASES[name], backend, int(rank)), flush=True)
     print("done", flush=True)

@@ -7,6 +7,7 @@ from magpy_core.recording.nodes.checkpoints import Checkpoints
 from magpy_core.recording.nodes.constructors import Constructors
 from magpy_core.recording.nodes.modes import Modes
 from magpy_core.recording.nodes.one_node import OneNode
+from magpy_core.recording.nodes.parallel import ParallelCalls
 from magpy_core.recording.nodes.random_state import RandomState
 from magpy_core.recording.nodes.scripts import Scripts
 
@@ -21,3 +22,4 @@ class Nodes:
     checkpoints: Checkpoints
     modes: Modes
     random_state: RandomState
+    parallel: ParallelCalls

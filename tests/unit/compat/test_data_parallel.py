@@ -1,0 +1,41 @@
+"""What can't be expressed of DistributedDataParallel. The rest is tested with two processes, by data_parallel_worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from magpy_core._compat.torch import data_parallel as compat
+
+
+@pytest.fixture
+def group() -> Iterator[None]:
+    """Two processes, the other of which does not exist: collectives leave what they are given."""
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)  # type: ignore[no-untyped-call]
+    yield
+    dist.destroy_process_group()
+
+
+def parallel(**options: Any) -> DistributedDataParallel:
+    net = nn.Sequential(nn.Linear(4, 64), nn.BatchNorm1d(64), nn.Linear(64, 2))
+    return DistributedDataParallel(net, **options)
+
+
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize("name", ["find_unused_parameters", "static_graph", "gradient_as_bucket_view"])
+def test_what_is_refused(name: str) -> None:
+    assert compat.reason_to_refuse(parallel()) is None
+    reason = compat.reason_to_refuse(parallel(**{name: True}))
+    assert reason is not None and f"`{name}` is True" in reason
+
+
+@pytest.mark.usefixtures("group")
+def test_all_that_is_read_is_a_field() -> None:
+    module = parallel()
+    assert set(compat.fields_read(module)) <= set(vars(module))
