@@ -18,6 +18,7 @@ from magpy_core.recording.imports import Imports
 from magpy_core.recording.journal import Aborted
 from magpy_core.recording.lifetimes import Lifetimes
 from magpy_core.recording.modules import ModuleCalls
+from magpy_core.recording.nodes.parallel import ParallelCalls
 from magpy_core.recording.pauses import Pauses
 from tests.unit.recording.help import World, site
 
@@ -174,10 +175,12 @@ def test_global_hooks_are_read_once() -> None:
     assert sum("_global_forward_hooks" in guard for guard in world.guards) == 1
 
 
-def test_communication_of_processes_is_refused() -> None:
+def test_what_data_parallel_does_around_its_module_is_not_monitored() -> None:
     world = World()
-    world.build(ModuleCalls).parallel_call(None)
-    assert world.codes == ["MP106"]
+    pauses, code = Pauses(world.journal), site.__code__
+    calls = world.build(ParallelCalls, pauses=pauses)
+    assert not calls.prepares(types.SimpleNamespace(f_code=code, f_locals={}))
+    assert pauses.code is code
 
 
 def test_an_attribute_set_by_nn_module_is_a_write() -> None:
