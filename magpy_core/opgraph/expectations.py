@@ -4,7 +4,8 @@ the data. Compilers let the graph's writes depend on them (``backends.held_write
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,39 +43,69 @@ class Expectation:
                 detached = graph.call_method("detach", (copies[read.all_input_nodes[0]],))
             with graph.inserting_after(detached):
                 values.append(graph.call_method("clone", (detached,)))
+        computed = self._without_nodes(self.sym)
+        test = functools.partial(_is_met, computed, self.outcome)
         with graph.inserting_after(max(values)):
-            holds(graph, values, self._is_met, self._text(self.sym) + f" is {self.outcome!r}")
+            holds(graph, values, test, f"{computed} is {self.outcome!r}")
 
-    def _is_met(self, *values: torch.Tensor) -> bool:
-        numbers = {read: _read(read, value) for read, value in zip(self.reads, values, strict=True)}
-        try:
-            return same_scalar(_computed(self.sym, numbers), self.outcome)
-        except (ArithmeticError, ValueError):  # the program would raise it
-            return False
-
-    def _text(self, value: Any) -> str:
+    def _without_nodes(self, value: Any) -> _Value:
+        """``value`` as an expression that keeps no graph alive: its reads are numbered."""
         if not isinstance(value, Sym):
-            return f"{type(value).__name__} {value!r}"
+            return _Constant(value)
         if value.kind == "node":
-            return f"{_name(value.payload.target)} {self.reads.index(value.payload)}"
-        return f"{_name(value.payload)}({', '.join(map(self._text, value.args))})"
+            return _Read(self.reads.index(value.payload), value.payload.op == "call_method", value.payload.target)
+        return _Call(value.payload, tuple(map(self._without_nodes, value.args)))
 
 
 def _reads_one_tensor(read: torch.fx.Node) -> bool:
     return len(read.args) == 1 and isinstance(read.args[0], torch.fx.Node) and not read.kwargs
 
 
-def _read(read: torch.fx.Node, value: torch.Tensor) -> Any:
-    target: Any = read.target
-    return getattr(value, target)() if read.op == "call_method" else target(value)
+def _is_met(computed: _Value, outcome: Any, *values: torch.Tensor) -> bool:
+    try:
+        return same_scalar(computed.of(values), outcome)
+    except (ArithmeticError, ValueError):  # the program would raise it
+        return False
 
 
-def _computed(value: Any, numbers: Mapping[torch.fx.Node, Any]) -> Any:
-    if not isinstance(value, Sym):
-        return value
-    if value.kind == "node":
-        return numbers[value.payload]
-    return value.payload(*(_computed(argument, numbers) for argument in value.args))
+@dataclass(frozen=True)
+class _Constant:
+    value: Any
+
+    def of(self, values: Sequence[torch.Tensor]) -> Any:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{type(self.value).__name__} {self.value!r}"
+
+
+@dataclass(frozen=True)
+class _Read:
+    index: int
+    is_method: bool
+    target: Any
+
+    def of(self, values: Sequence[torch.Tensor]) -> Any:
+        value = values[self.index]
+        return getattr(value, self.target)() if self.is_method else self.target(value)
+
+    def __str__(self) -> str:
+        return f"{_name(self.target)} {self.index}"
+
+
+@dataclass(frozen=True)
+class _Call:
+    fn: Any
+    arguments: tuple[_Value, ...]
+
+    def of(self, values: Sequence[torch.Tensor]) -> Any:
+        return self.fn(*(argument.of(values) for argument in self.arguments))
+
+    def __str__(self) -> str:
+        return f"{_name(self.fn)}({', '.join(map(str, self.arguments))})"
+
+
+_Value = _Constant | _Read | _Call
 
 
 def _name(target: Any) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import operator
+import weakref
 from typing import Any
 
 import pytest
@@ -95,3 +97,13 @@ def test_what_a_graph_cannot_hold(kind: str) -> None:
     else:
         sym = Sym("node", made.graph.call_method("item", (made.x,), {"a": 1}), (), 1.0)
     assert not Expectation(sym, True).is_possible
+
+
+def test_a_graph_that_has_one_is_not_kept_alive() -> None:
+    made = Read()
+    expectation = Expectation(Sym("call", operator.gt, (made.number(), 0.125), True), True)
+    assert made.run(expectation, torch.tensor(0.5))
+    alive = weakref.ref(made.graph)
+    del made, expectation
+    gc.collect()
+    assert alive() is None
