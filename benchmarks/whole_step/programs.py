@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from benchmarks.models import CharGPT
 
@@ -130,6 +132,22 @@ class _ViT(nn.Module):
         x = self.patches(x).flatten(2).transpose(1, 2)
         x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.position
         logits: torch.Tensor = self.head(self.blocks(x)[:, 0])
+        return logits
+
+
+class _Checkpointed(nn.Module):
+    """Residual blocks whose activations the backward pass computes again."""
+
+    def __init__(self, width: int = 64, depth: int = 12) -> None:
+        super().__init__()
+        layers = (nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.blocks = nn.ModuleList([nn.Sequential(*copy.deepcopy(layers)) for _ in range(depth)])
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = x + checkpoint(block, x, use_reentrant=False)
+        logits: torch.Tensor = self.head(x)
         return logits
 
 
@@ -259,4 +277,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
         _adamw, torch.randn(64, 64), torch.randint(10, (64,)), F.cross_entropy,
     ),
     "bert": _bert,
+    "checkpointed": lambda: _supervised(
+        _Checkpointed, _adamw, torch.randn(1024, 64), torch.randint(10, (1024,)), F.cross_entropy
+    ),
 }  # fmt: skip
