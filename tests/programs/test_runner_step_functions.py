@@ -10,6 +10,7 @@ import pytest
 
 from magpy_core.runner.request import SESSIONS
 from tests.programs.runner_help import Ran, plainly, under_magpy, write
+from tests.programs.spare import printed
 
 SETUP = """
 import torch
@@ -27,7 +28,7 @@ def run(folder: Path, source: str, **options: Any) -> Ran:
     options = {"session_factory": SESSIONS["magpy"], "mode": "run", "backend": "eager", "steps": 0, **options}
     ran = under_magpy(folder, script="prog.py", **options)
     assert ran.outcome.kind == "ok", ran.stderr.decode()
-    assert ran.stdout == plainly(folder, "prog.py").stdout
+    assert ran.stdout == printed(folder)
     return ran
 
 
