@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.get_closest_marker("torch_compile") is not None)
+    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("torch_compile", "after_others")])
 
 
 def _torch_has_compiled() -> bool:
@@ -42,6 +42,18 @@ def torch_compile_is_marked(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if not before and _torch_has_compiled() and request.node.get_closest_marker("torch_compile") is None:
         pytest.fail("it has used torch.compile: mark it with pytest.mark.torch_compile")
+
+
+@pytest.fixture
+def empty_compiler_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is Inductor's cache during the test. Which instructions the processor has is found out before, and kept
+    in the usual place: it takes six compilations."""
+    from torch._inductor.cpu_vec_isa import valid_vec_isa_list
+
+    valid_vec_isa_list()
+    folder = tmp_path / "compiled"
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
+    return folder
 
 
 # A shell starts what it puts in the background with Ctrl-C ignored, and Python leaves it so: the tests of it need it.

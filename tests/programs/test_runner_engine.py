@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.programs.runner_help import Ran, plainly, under_magpy, write
+from tests.programs.spare import printed
 
 ENGINE = "magpy_core.regions.session:Session"
 TRAIN = """
@@ -45,7 +46,7 @@ def run(folder: Path, source: str = TRAIN, **options: Any) -> Ran:
 @pytest.mark.parametrize(("mode", "backend"), [pytest.param("check", "inductor", marks=pytest.mark.slow), ("run", "eager")])
 def test_a_training_program(tmp_path: Path, mode: str, backend: str) -> None:
     ran = run(tmp_path, mode=mode, backend=backend)
-    assert ran.stdout == plainly(tmp_path, "prog.py").stdout and ran.stderr == b""
+    assert ran.stdout == printed(tmp_path) and ran.stderr == b""
     assert ran.regions() == {"net: Net": 6, "MSELoss": 6, "optimizer: AdamW": 6}
     assert not [f for f in ran.outcome.report.findings if f.code.startswith("MP9")]
     assert all(r.captures for r in ran.outcome.report.regions)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.programs.runner_help import Ran, plainly, under_magpy, write
+from tests.programs.spare import printed
 
 
 def run(folder: Path, source: str, **options: Any) -> Ran:
@@ -181,7 +182,7 @@ OPTIMIZERS = """
 @pytest.mark.slow
 def test_every_optimizer_is_found(tmp_path: Path) -> None:
     ran = run(tmp_path, OPTIMIZERS)
-    assert ran.stdout == plainly(tmp_path, "prog.py").stdout and b"['post'] True" in ran.stdout
+    assert ran.stdout == printed(tmp_path) and b"['post'] True" in ran.stdout
     assert ran.regions() == {"before: Before": 1, "mine: Mine": 1, "plain: Plain": 1, "lbfgs: LBFGS": 1}
     assert places(ran)["before: Before"] == ("prog.py", 5) and places(ran)["mine: Mine"] == ("prog.py", 11)
     assert [m["n"] for m in ran.messages if m["type"] == "step"] == [1, 2, 3, 4], "a base class's step is not one more"
@@ -239,8 +240,8 @@ def test_checkpoint_hooks_fx_and_tracing_beside_us(tmp_path: Path) -> None:
         print(torch.nn.Module.__call__.__qualname__)
     """
     ran = run(tmp_path, source)
-    plain = plainly(tmp_path, "prog.py")
-    assert ran.stdout == plain.stdout, (ran.stdout, plain.stdout)
+    plain = printed(tmp_path)
+    assert ran.stdout == plain, (ran.stdout, plain)
 
 
 # -- functions the user names

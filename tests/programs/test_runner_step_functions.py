@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 
 from magpy_core.runner.request import SESSIONS
 from tests.programs.runner_help import Ran, plainly, under_magpy, write
+from tests.programs.spare import printed
 
 SETUP = """
 import torch
@@ -29,16 +28,8 @@ def run(folder: Path, source: str, **options: Any) -> Ran:
     options = {"session_factory": SESSIONS["magpy"], "mode": "run", "backend": "eager", "steps": 0, **options}
     ran = under_magpy(folder, script="prog.py", **options)
     assert ran.outcome.kind == "ok", ran.stderr.decode()
-    assert ran.stdout.decode() == printed(SETUP + textwrap.dedent(source))
+    assert ran.stdout == printed(folder)
     return ran
-
-
-def printed(source: str) -> str:
-    """What a program prints in plain Python: in this process, which has imported torch."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(source, "prog.py", "exec"), {"__name__": "__main__"})
-    return out.getvalue()
 
 
 def region(ran: Ran, name: str) -> Any:

@@ -33,7 +33,7 @@ Changes = tuple[list[Change], dict[str, list[Change]]]
 
 def possible_changes(program: Program, world: World | None = None) -> Changes:
     """(the program's own changes, generic ones by kind)."""
-    world = world or World(program, "list")
+    world = world or World(program, "eager")
     kinds: dict[str, list[Change]] = {}
     for change in [*generic_changes(world), *ambient_changes(world)]:
         kinds.setdefault(change.kind, []).append(change)

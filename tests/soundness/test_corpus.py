@@ -169,6 +169,7 @@ def test_inductor_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not report.differences, text_of(report)
 
 
+@pytest.mark.after_others
 def test_most_programs_are_captured(captured_file: Path) -> None:
     """Refusing is always sound; this keeps it from becoming the answer to everything."""
     ran = [p for p in PROGRAMS if not p.options & {"refused", "plain", "alone"}]

@@ -29,7 +29,7 @@ class Net(nn.Module):
         super().__init__()
         self.first = nn.Linear(4, width)
         self.middle = nn.Linear(width, width)
-        self.again = self.middle if shared else nn.Linear(width, width)
+        self.again = self.middle if shared else nn.Identity()
         self.norm = nn.BatchNorm1d(width) if norm else nn.LayerNorm(width)
         self.dropout = nn.Dropout(rate)
         self.last = nn.Linear(width, 2)

@@ -131,8 +131,8 @@ def test_calls_meanwhile_are_plain_and_a_dropped_capture_is_cancelled(monkeypatc
 
 
 @pytest.mark.slow
-def test_a_forked_process_compiles_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+@pytest.mark.usefixtures("empty_compiler_cache")
+def test_a_forked_process_compiles_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "_lower_priority", lambda: None)  # other tests may leave no idle time
     net, twin = Counting(), Counting()
     twin.load_state_dict(net.state_dict())

@@ -29,6 +29,7 @@ _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), typ
 _SKIPPED_CLASS_NAMES = frozenset({"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "_abc_impl",
                                  "_autograd_function_id", "_backward_cls"})  # fmt: skip
 _PLAIN = frozenset({int, str, bool, bytes, type(None)})
+_HOLDERS = frozenset({dict, list, set, collections.OrderedDict, collections.deque})
 _LIMIT = 20
 
 
@@ -81,10 +82,16 @@ class Walk:
         if len(self.out) >= _LIMIT:
             return
         tp = type(a)
-        if tp is type(b) and tp in _PLAIN:  # most of what there is
-            if a != b:
-                self.say(path, f"{a!r} != {b!r}")
-            return
+        if tp is type(b):  # the shortest way for most of what there is
+            if tp in _PLAIN:
+                if a != b:
+                    self.say(path, f"{a!r} != {b!r}")
+                return
+            if tp in _HOLDERS:
+                if not self.bound(path, a, b) and a is not b:
+                    self.contents(path, a, b)
+                    self.attributes(path, a, b)
+                return
         if type(a) is not type(b) and not self.same_class(type(a), type(b)):
             self.say(path, f"type {type(a).__qualname__} != {type(b).__qualname__} ({short(a)} != {short(b)})")
             return
@@ -229,8 +236,10 @@ class Walk:
             self.say(path, f"{len(ka)} keys != {len(kb)} keys (only left {extra[0]}, only right {extra[1]})")
             return
         for x, y in zip(ka, kb, strict=True):
-            self.values(f"{path} key {short(x)}", x, y)
-            self.values(f"{path}[{short(x)}]", kind.__getitem__(a, x), kind.__getitem__(b, y))
+            name = short(x)
+            if not (type(x) is type(y) is str and x == y):
+                self.values(f"{path} key {name}", x, y)
+            self.values(f"{path}[{name}]", kind.__getitem__(a, x), kind.__getitem__(b, y))
 
     def sets(self, path: str, a: Any, b: Any) -> None:
         if len(a) != len(b):
@@ -387,7 +396,8 @@ def items(value: Any) -> tuple[Any, ...]:
 
 def mapping_of(value: Any) -> Any:
     """The class whose own methods show what a dict or mapping proxy holds, whatever its class says."""
-    return next((kind for kind in (collections.OrderedDict, dict) if is_a(value, kind)), type(value))
+    tp = type(value)
+    return tp if tp is dict else next((kind for kind in (collections.OrderedDict, dict) if issubclass(tp, kind)), tp)
 
 
 def cell(c: Any) -> Any:

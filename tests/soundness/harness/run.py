@@ -8,6 +8,7 @@ every call compares results, gradients, exceptions, everything printed, logged o
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import io
 import logging
@@ -355,11 +356,17 @@ def _once(warned: list[Any]) -> list[Any]:
     return [*native, *(w for w in warned if w[2:] != _NATIVE)]
 
 
+@functools.cache
+def _changes(program: Program) -> tuple[str, ...]:
+    """The names of the program's own changes."""
+    return tuple(World(program, "eager").changes)
+
+
 def standard_schedules(program: Program) -> list[tuple[str, list[Step]]]:
     """Steady calls; then for each of the program's own changes: steady, change, steady, changed once more."""
     n = program.option("calls", 6)
     out = [("steady", [Step()] * n)]
-    for name in World(program, "list").changes:
+    for name in _changes(program):
         change = named_change(name)
         out.append((name, [Step(), Step(), Step(change), Step(), Step(change), Step()]))
     return out

@@ -111,7 +111,7 @@ class World:
         self.half_differentiated = False  # a backward pass has raised: which gradients it had added by then is its order's
         self.next_hook = 0
         self.results: list[Any] = []  # of calls whose backward pass is still to come
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)  # the others are of devices that are not there
         random.seed(0)
         self.enter()
         program.execute(self)

@@ -17,8 +17,7 @@ FOUND = "autograd_cache_hit"
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+def cache(empty_compiler_cache: Path) -> None:
     counters.clear()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,9 +123,9 @@ def test_a_write_that_autograd_takes_note_of() -> None:
 
 
 @pytest.mark.slow
-def test_inputs_in_one_memory_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("empty_compiler_cache")
+def test_inputs_in_one_memory_and_apart() -> None:
     """AOTAutograd's cache on disk takes a graph compiled for one memory for the same graph with inputs apart."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
 
     def region(a: torch.Tensor, b: torch.Tensor) -> Any:
         a.add_(1)
@@ -139,9 +138,9 @@ def test_inputs_in_one_memory_and_apart(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_dtypes_that_a_cached_graph_was_made_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("empty_compiler_cache")
+def test_dtypes_that_a_cached_graph_was_made_for() -> None:
     """Before torch 2.12, that cache looks neither at the default dtype nor at autocast's."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     compiled = magpy_core.compile(lambda x: (x @ x, torch.zeros(2)), backend="inductor")
     x = torch.ones(2, 2)
     found = []

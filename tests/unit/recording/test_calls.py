@@ -94,7 +94,7 @@ LOCK, REENTRANT = threading.Lock(), threading.RLock()
 @pytest.mark.parametrize("lock", [LOCK, REENTRANT])
 @pytest.mark.parametrize("name", ["acquire", "release", "__enter__", "__exit__"])
 def test_a_lock_from_outside_is_taken_once_to_set_something_up(lock: Any, name: str) -> None:
-    gc.collect()  # it is older than the recording
+    gc.collect(0)  # it is older than the recording
     learned = Learned()
     for refused in (False, True):
         world = World(learned)
@@ -104,7 +104,7 @@ def test_a_lock_from_outside_is_taken_once_to_set_something_up(lock: Any, name: 
 
 def test_a_lock_made_inside_is_nobody_elses() -> None:
     world = World()
-    gc.collect()
+    gc.collect(0)
     lock = threading.Lock()
     outside(world).lock_used(site(), lock, "acquire", lock.acquire)
     assert world.codes == [] and not world.journal.skip_reason

@@ -19,7 +19,7 @@ from tests.unit.recording.help import World
 
 @pytest.fixture
 def collector_off() -> Iterator[None]:
-    gc.collect()
+    gc.collect(0)
     gc.disable()
     yield
     gc.enable()
@@ -112,7 +112,7 @@ def test_a_callback_drops_what_was_expected_of_the_call_around_it() -> None:
 
 def test_age(collector_off: None) -> None:
     old = Plain()
-    gc.collect()
+    gc.collect(0)
     age = World().age
     new = Plain()
     assert [age.is_made_inside(v) for v in (new, old, 1.5)] == [True, False, None]
@@ -122,7 +122,7 @@ def test_age(collector_off: None) -> None:
 def test_an_object_taken_for_internal_must_be_young(collector_off: None, made_inside: bool, codes: list[str]) -> None:
     world, obj = World(), Plain()
     if not made_inside:
-        gc.collect()
+        gc.collect(0)
     world.age.assume_internal(obj)
     world.age.check_assumptions()
     assert world.codes == codes

@@ -69,7 +69,7 @@ def test_the_text_of_a_class_has_its_name() -> None:
 
 def test_a_function_is_found_by_its_frame() -> None:
     world, made = World(), [outer(2.0), outer(3.0)]
-    gc.collect()  # they are older than the recording
+    gc.collect(0)  # they are older than the recording
     frame: Any = types.SimpleNamespace(f_code=made[1].__code__, f_locals={"x": 1, "factor": 3.0})
     world.build(Unseen).called(frame)
     assert sum("__code__" in guard for guard in world.guards) == 1

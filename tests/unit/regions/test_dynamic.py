@@ -51,8 +51,8 @@ def test_zero_and_one_are_captured_on_their_own() -> None:
 
 
 @pytest.mark.slow
-def test_with_inductor_and_gradients(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+@pytest.mark.usefixtures("empty_compiler_cache")
+def test_with_inductor_and_gradients() -> None:
     net = nn.Linear(4, 3)
     compiled = magpy_core.compile(lambda x: net(x).relu().sum(0), dynamic=True, wait=True)
     for n in (6, 2, 9, 5):

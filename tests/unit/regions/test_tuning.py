@@ -20,9 +20,8 @@ from magpy_core.regions.session import Session
 
 
 @pytest.fixture
-def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+def given(empty_compiler_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
     """The options that Inductor was run with, compilation by compilation."""
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     counters.clear()
     seen: list[dict[str, Any]] = []
     original = inductor._run
