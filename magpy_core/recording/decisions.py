@@ -90,8 +90,8 @@ class Decisions(BasicTracker):
         for decision in left:
             decision.held = True
         for finding, use in self._cuts:
-            text = f"{use}: the compiled graph does not wait for it, but writes nothing if it is another one."
-            hint = "No action needed if it is nearly always the same. The call runs again if it is not."
+            text = f"{use}: the compiled graph is not cut here, and writes nothing if the outcome differs."
+            hint = "No action needed if the outcome is nearly always the same: if not, the call runs again as plain Python."
             self.journal.revise(finding, text, hint=hint, severity=Severity.INFORMATION)
 
     def _is_fixed(self, sym: Any) -> bool:
