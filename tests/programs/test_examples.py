@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -39,11 +40,21 @@ def without_times(output: str) -> str:
     return re.sub(r"\d+\.\d+ s$", "T s", output, flags=re.MULTILINE)
 
 
+@functools.cache
+def learning(name: str, folder: Path) -> str:
+    return run_example(name, "--steps", str(LEARNING_STEPS[name]), cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("examples")
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in ("char_gpt", "hf_bert", "image_cnn") else []) for n in NAMES]
 )
-def test_learns(name: str, tmp_path: Path) -> None:
-    output = run_example(name, "--steps", str(LEARNING_STEPS[name]), cwd=tmp_path)
+def test_learns(name: str, folder: Path) -> None:
+    output = learning(name, folder)
     printed = losses(output)
     assert len(printed) >= 3, output
     assert printed[-1] < 0.9 * printed[0], output
@@ -81,8 +92,8 @@ def test_char_gpt_corpus_is_what_its_generator_writes() -> None:
     assert done.stdout == "True\n", done.stderr
 
 
-def test_early_exit_takes_every_exit_before_the_first_step(tmp_path: Path) -> None:
-    output = run_example("early_exit", "--steps", "1", cwd=tmp_path)
+def test_early_exit_takes_every_exit_before_the_first_step(folder: Path) -> None:
+    output = learning("early_exit", folder)
     taken = re.search(r"step +0 .*exits taken \[(\d+), (\d+), (\d+)\]", output)
     assert taken is not None, output
     assert all(int(count) > 0 for count in taken.groups())

@@ -34,7 +34,7 @@ def test_updates(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(compat, compiler, compile_it)
     torch.manual_seed(0)
-    plain = nn.Sequential(*(nn.Linear(6, 6) for _ in range(12)))
+    plain = nn.Sequential(*(nn.Linear(6, 6) for _ in range(6)))
     model = copy.deepcopy(plain)
     steps = [OPTIMIZERS[name](m.parameters()) for m in (plain, model)]
     compiled = magpy_core.compile(steps[1].step, backend=backend)

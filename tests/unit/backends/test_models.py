@@ -89,7 +89,7 @@ class Custom(nn.Module):
 CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = {
     "transformer": (Block, lambda: torch.randn(2, 5, 16, requires_grad=True)),
     "conv-batchnorm": (Residual, lambda: torch.randn(2, 3, 6, 6, requires_grad=True)),
-    "lstm": (Recurrent, lambda: torch.randn(3, 4, 6, requires_grad=True)),
+    "lstm": (Recurrent, lambda: torch.randn(3, 2, 6, requires_grad=True)),
     "cross-entropy": (Classify, lambda: torch.randint(0, 11, (2, 3))),
     "custom-function": (Custom, lambda: torch.randn(3, 4, requires_grad=True)),
     "channels-last": (
