@@ -21,6 +21,7 @@ from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
 from magpy_core.guards.kinds import TENSOR
 from magpy_core.opgraph.calls import OtherResult
+from magpy_core.opgraph.replicas import communicates
 from magpy_core.recording.ledger import Decision
 from magpy_core.recording.trace import GuardedTensor, Trace
 from magpy_core.refgraph.draws import rewind_streams
@@ -151,7 +152,9 @@ class CodeWriter:
         self._write_conditions(inputs)
         # nothing outside has changed yet: after any failure, plain Python can run the call from its beginning
         failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
-        failed += ["except Exception:", f"    {undo}return RERUN_PLAIN"]
+        # not where a second run would communicate twice, and wait for the other processes
+        rerun = "raise" if communicates(self._trace.graph) else "return RERUN_PLAIN"
+        failed += ["except Exception:", f"    {undo}{rerun}"]
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
         check = self._check_replaced(writer) if self.undo.is_complete else []
         graph = [*before, "try:", *(f"    {line}" for line in [*graph, *writer.lines, *check] or ["pass"]), *failed]

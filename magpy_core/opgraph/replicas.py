@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.fx
 
 from magpy_core._compat.torch.data_parallel import Replica, all_reduced, broadcast, disable_hooks, restore_hooks
 from magpy_core._compat.torch.operators_trace import after
@@ -18,6 +19,11 @@ from magpy_core.findings import HERE, Unsupported
 #: Runs one torch call of ours as if the program had made it.
 Record = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
 _GRAD: Any = torch.Tensor.grad
+
+
+def communicates(graph: torch.fx.Graph) -> bool:
+    """Whether a graph has collectives, which can't be undone."""
+    return any(node.target in (all_reduced, broadcast) for node in graph.nodes)
 
 
 @dataclass(eq=False)
@@ -59,9 +65,12 @@ class Replicas:
         does."""
         if self.cannot_record:
             raise Unsupported("", "reported where the module was called")
-        reached = {id(leaf) for leaf in leaves}
+        reached, several = {id(leaf) for leaf in leaves}, 0
         for replica in self.waiting:
             own = {id(p) for bucket in replica.buckets for p in bucket}
+            several += bool(reached & own)
+            if several > 1:  # their hooks run in the order in which gradients arrive
+                raise Unsupported("MP106", f"{HERE} differentiates several DistributedDataParallel modules at once.")
             if reached & own and not own <= reached:
                 raise Unsupported(
                     "MP106", f"{HERE} leaves parameters of a DistributedDataParallel module without a gradient."

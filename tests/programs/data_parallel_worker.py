@@ -60,6 +60,9 @@ CASES = {
     "static": Case(0, options={"static_graph": True}, averages=False),
     "outside": Case(0, step="outside", averages=False),
     "hooked": Case(0, step="hooked", averages=False),
+    "hooked_natively": Case(0, step="hooked_natively", averages=False),
+    "two": Case(0, step="two", averages=False),
+    "hooked_later": Case(10, step="hooked_later"),
     "sharded": Case(0, step="sharded", averages=False),
 }
 
@@ -83,8 +86,11 @@ class Training:
         net = Net(norm=case.norm)
         self.model: Any = fully_shard(net) if case.step == "sharded" else DDP(net, **case.options)
         self.optimizer = case.optimizer(self.model.parameters())
+        self.other = DDP(nn.Linear(2, 2)) if case.step == "two" else nn.Identity()
         if case.step == "hooked":
-            self.model.register_comm_hook(None, _halved)  # type: ignore[no-untyped-call]
+            self.model.register_comm_hook(None, _halved)
+        elif case.step == "hooked_natively":
+            self.model._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)
 
     def step(self, x: torch.Tensor, y: torch.Tensor) -> Any:
         self.calls += 1
@@ -94,7 +100,7 @@ class Training:
             return None
         if self.case.step == "twice":
             F.mse_loss(self.model(-x), y).backward()
-        loss = F.mse_loss(self.model(x, use_all=self.case.step != "unused"), y)
+        loss = F.mse_loss(self.other(self.model(x, use_all=self.case.step != "unused")), y)
         if self.case.step == "outside":
             return loss
         loss.backward()
@@ -110,6 +116,8 @@ class Training:
             with torch.no_grad():
                 self.model(x)
             self.model.train()
+        if self.case.step == "hooked_later" and i == 15:
+            self.model.register_comm_hook(None, _halved)
         loss = call(x, y)
         if self.case.step == "outside":
             loss.backward()

@@ -23,6 +23,8 @@ PLAIN_FIELDS: dict[str, Any] = {
 #: Fields that decide whether it communicates in a call.
 SYNCS_BUFFERS, SYNCS_GRADIENTS = "require_forward_param_sync", "require_backward_grad_sync"
 HAS_BUCKETS = "_has_rebuilt_buckets"
+#: Fields with other settings inside, and one that may be missing.
+HOLDERS, BUFFER_HOOK = ("_comm_hooks", "_join_config"), "buffer_hook"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +53,13 @@ def copies_buffers(module: DistributedDataParallel) -> bool:
 
 def reason_to_refuse(module: DistributedDataParallel) -> str | None:
     """What about ``module`` this file can't express; None if there is nothing."""
+    if type(module) is not DistributedDataParallel:
+        return "it is of a subclass"
     for name, value in PLAIN_FIELDS.items():
         if vars(module).get(name, "") != value:
             return f"its `{name}` is {vars(module).get(name)!r}"
-    if module._comm_hooks or hasattr(module, "buffer_hook"):
+    # hooks of C++ are listed only in the logging data
+    if module._comm_hooks or hasattr(module, BUFFER_HOOK) or module._get_ddp_logging_data().get("comm_hook"):
         return "it has a communication hook"
     if module._join_config.enable:
         return "it takes uneven inputs (`join`)"
@@ -66,6 +71,8 @@ def reason_to_refuse(module: DistributedDataParallel) -> str | None:
 
 def replica(module: DistributedDataParallel) -> Replica:
     """The communication of a module that there is no reason to refuse."""
+    import torch.distributed._functional_collectives  # noqa: F401 - what collectives do on fake tensors
+
     buckets = module.reducer._get_zeros_like_grad_buckets()
     ordered = sorted(buckets, key=lambda bucket: bucket.index())
     ignored = module.parameters_to_ignore

@@ -35,6 +35,11 @@ class ParallelCalls(Tracker):
         replicas = self.ledger.ops.leaves.replicas
         for name in data_parallel.fields_read(module):
             self.access.reads.attr(module, name, None)  # not worth a finding each
+        for name in data_parallel.HOLDERS:
+            self.access.reads.attr(module, name, None)
+            self.access.arguments.read(None, (vars(module)[name],), {})
+        if not hasattr(module, data_parallel.BUFFER_HOOK):
+            self.access.reads.attr(module, data_parallel.BUFFER_HOOK, None)
         self.access.reads.module_member(module, "module", self.journal.site)
         with unrecorded(self.ledger.ops):
             reason = data_parallel.reason_to_refuse(module)
