@@ -22,7 +22,6 @@ from magpy_core.refgraph.verify import starts_at_root
 from magpy_core.replay.ir import Effect
 
 _PLAIN = (tuple, list, dict, set, frozenset, types.MappingProxyType)
-_ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 _RUNNING = (types.FrameType, types.TracebackType, types.GeneratorType, BaseException)
 
 
@@ -78,7 +77,7 @@ def _kept(trace: Trace) -> Iterator[str]:
         elif is_a(value, _RUNNING) and not type(value).__module__.startswith("magpy_core"):
             yield f"{path} is a {type(value).__name__}"
         else:
-            stack += [(f"{path}{step}", part) for step, part in _parts(value) if type(part) not in _ATOMS]
+            stack += [(f"{path}{step}", part) for step, part in _parts(value)]
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
