@@ -33,11 +33,19 @@ def run(folder: Path, module: str, *args: str) -> list[str]:
     return printed[0].splitlines()
 
 
+_SLOW = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
-    "backend", ["eager", *(pytest.param(name, marks=pytest.mark.slow) for name in ("aot_eager", "inductor"))]
+    ("backend", "names"),
+    [
+        ("eager", ["mixed", "accumulate_mixed", "unused", "outside", "hooked_later"]),
+        pytest.param("eager", [*CASES], marks=_SLOW, id="eager-all"),
+        pytest.param("aot_eager", [*CASES], marks=_SLOW, id="aot_eager-all"),
+        pytest.param("inductor", ["usual", "mixed", "accumulate_mixed"], marks=_SLOW),
+    ],
 )
-def test_as_in_plain_python(tmp_path: Path, backend: str) -> None:
-    names = [name for name in CASES if backend != "inductor" or name in ("usual", "mixed", "accumulate_mixed")]
+def test_as_in_plain_python(tmp_path: Path, backend: str, names: list[str]) -> None:
     printed = run(tmp_path, "tests.programs.data_parallel_worker", backend, *names)
     assert [line.split()[0] for line in printed if line.split()[0] in CASES] == names
 
