@@ -32,6 +32,7 @@ class Exit(Tracker):
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
         self._communication_left()
+        self._hooks_left()
         self._left_open()
         self.basics.age.check_assumptions()
         self.host.hooks_out_of_reach()
@@ -61,6 +62,14 @@ class Exit(Tracker):
             self.journal.refuse("MP106", text, hint="Call `backward()` in the region, or compile the module itself.")
         replicas.run_hooks()
 
+    def _hooks_left(self) -> None:
+        """Hooks of values inside are for a backward pass inside."""
+        ops = self.ledger.ops
+        if ops.leaves.hooks.inside and not any(node.target is torch.autograd.grad for node in ops.graph.nodes):
+            text = f"{HERE} registers a hook for a backward pass outside of the region."
+            hint = "Register it on the region's result, outside the region."
+            self.journal.refuse("MP106", text, hint=hint, site=ops.leaves.hooks.inside[0].meta.get("magpy_site"))
+
     def _left_open(self) -> None:
         """Check everything that the region began and did not end, and calls into torch that were not recorded."""
         self.imports.imports_failed()
@@ -83,11 +92,6 @@ class Exit(Tracker):
             return False
         if any(node.target is torch.autograd.grad for node in ops.graph.nodes):
             return True
-        if ops.leaves.hooks.inside:
-            text = f"{HERE} registers a hook for a backward pass outside of the region."
-            hint = "Register it on the region's result, outside the region."
-            self.journal.refuse("MP106", text, hint=hint, site=ops.leaves.hooks.inside[0].meta.get("magpy_site"))
-            return False
         results = [tensor for tensor, node in ops.values if node in outputs or id(tensor) in ops.writes.mutated]
         if not ops.leaves.drop(results):
             site = next(iter(ops.leaves.made.values()))
