@@ -11,7 +11,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.condition_op import is_test
-from magpy_core.backends.aliases import written_memory
+from magpy_core._compat.torch.operator_schemas import written_memory
 from magpy_core.backends.sharing import written_inputs
 
 

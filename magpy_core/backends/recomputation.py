@@ -7,14 +7,13 @@ kept: random numbers, writes, and operations on memory that is written before. K
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.operator_schemas import can_repeat, is_tensor, memory, written_memory
 from magpy_core._compat.torch.operators_trace import after, traced_nodes
-from magpy_core.backends.aliases import memory, written_memory
 from magpy_core.opgraph.segments import CHECKPOINT
 
 _Node = torch.fx.Node
@@ -65,9 +64,9 @@ def _recompute_part(part: list[_Node], backward: list[_Node]) -> None:
     """``part``: the nodes of one checkpoint, in order; ``backward``: those of backward passes."""
     inside, later = set(part), set(backward)
     # what the program uses outside stays in memory anyway
-    repeated = {n for n in part if _can_repeat(n) and all(user in inside or user in later for user in n.users)}
+    repeated = {n for n in part if can_repeat(n) and all(user in inside or user in later for user in n.users)}
     position = next((i for i, node in enumerate(backward) if not repeated.isdisjoint(node.all_input_nodes)), None)
-    gradient = next((node for node in reversed(backward[:position]) if _is_tensor(node)), None)
+    gradient = next((node for node in reversed(backward[:position]) if is_tensor(node)), None)
     if position is None or gradient is None:
         return
     graph, start = gradient.graph, backward[position]
@@ -83,7 +82,7 @@ def _recompute_part(part: list[_Node], backward: list[_Node]) -> None:
     copies: dict[_Node, _Node] = {}
 
     def copied(used: _Node) -> _Node:
-        if used not in copies and used not in inside and used.op != "placeholder" and _is_tensor(used):
+        if used not in copies and used not in inside and used.op != "placeholder" and is_tensor(used):
             copies[used] = graph.call_function(after, (used, gradient))
         return copies.get(used, used)
 
@@ -93,21 +92,3 @@ def _recompute_part(part: list[_Node], backward: list[_Node]) -> None:
                 copies[node] = graph.node_copy(node, copied)
     for node in wanted:
         node.replace_all_uses_with(copies[node], delete_user_cb=lambda user: user in later)
-
-
-def _can_repeat(node: _Node) -> bool:
-    """Whether an operation gives the same values when it runs again."""
-    if node.target is operator.getitem:
-        return True
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
-        return False
-    return torch.Tag.nondeterministic_seeded not in target.tags
-
-
-def _is_tensor(node: _Node) -> bool:
-    """Whether the value of an operation is one tensor."""
-    if node.target is operator.getitem:
-        return True
-    returns = node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload) else ()
-    return len(returns) == 1 and returns[0].type.kind() == "TensorType"

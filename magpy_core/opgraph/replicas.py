@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.data_parallel import Replica, all_reduced, broadcast, disable_hooks, restore_hooks
+from magpy_core._compat.torch.data_parallel import Idle, Replica, all_reduced, broadcast, disable_hooks, restore_hooks
 from magpy_core._compat.torch.operators_trace import after
 from magpy_core.findings import HERE, Unsupported
 
@@ -34,7 +34,7 @@ class Replicas:
     waiting: list[Replica] = field(default_factory=list)
     parameters: set[int] = field(default_factory=set)
     cannot_record: bool = False
-    _disabled: list[Replica] = field(default_factory=list)
+    _disabled: list[tuple[Replica, Idle]] = field(default_factory=list)
     _last: torch.Tensor | None = None
     """The result of the last collective: all processes must run them in one order."""
 
@@ -44,20 +44,19 @@ class Replicas:
             with torch.no_grad():
                 self._together(buffers, broadcast, replica.group, record)
         if self.of(replica.module) is None:
-            disable_hooks(replica)
-            self._disabled.append(replica)
+            self._disabled.append((replica, disable_hooks(replica)))
         if learns:
             self.waiting = [*(known for known in self.waiting if known.module is not replica.module), replica]
             self.parameters.update(id(p) for bucket in replica.buckets for p in bucket)
 
     def of(self, module: Any) -> Replica | None:
         """The replica of a module whose hooks are disabled."""
-        return next((replica for replica in self._disabled if replica.module is module), None)
+        return next((replica for replica, _ in self._disabled if replica.module is module), None)
 
     def run_hooks(self) -> None:
         """A backward pass is about to run that is not recorded, or may run after the region."""
-        for replica in self._disabled:
-            restore_hooks(replica, prepare=replica in self.waiting)
+        for replica, idle in self._disabled:
+            restore_hooks(replica, idle)
         self._disabled, self.waiting = [], []
 
     def check(self, leaves: Collection[torch.Tensor]) -> None:
@@ -86,6 +85,8 @@ class Replicas:
         reached = {id(leaf) for leaf in leaves}
         for replica in [r for r in self.waiting if id(r.buckets[0][0]) in reached]:
             self.waiting.remove(replica)
+            for known, idle in self._disabled:
+                idle.is_due = idle.is_due and known.module is not replica.module
             for bucket in replica.buckets:
                 gradients = [record(_GRAD.__get__, (), (parameter,), {}) for parameter in bucket]
                 self._together(gradients, all_reduced, replica.group, record, scale=1.0 / replica.processes)

@@ -154,6 +154,8 @@ class OperatorHost:
     def guard_hooks(self, source: Source, tensor: torch.Tensor) -> tuple[Callable[..., Any], ...]:
         hooks: dict[int, Callable[..., Any]] = tensor._backward_hooks  # type: ignore[assignment]
         node = self.ledger.refgraph.add(hooks, self.sources.make("field", source, HOOKS))
+        if node.snapshot is not None:
+            raise Unsupported("MP106", f"{HERE} calls hooks that the region has changed.")
         self.facts.contents.read_all(node, self.journal.site)
         for hook in hooks.values():
             self.guard_hook(hook)

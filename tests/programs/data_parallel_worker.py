@@ -20,6 +20,7 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.checkpoint import checkpoint
 
 import magpy_core
 from magpy_core._compat.torch import data_parallel as compat
@@ -63,6 +64,7 @@ CASES = {
     "hooked_natively": Case(0, step="hooked_natively", averages=False),
     "two": Case(0, step="two", averages=False),
     "hooked_later": Case(10, step="hooked_later"),
+    "checkpointed": Case(0, step="checkpointed", averages=False),
     "sharded": Case(0, step="sharded", averages=False),
 }
 
@@ -100,6 +102,11 @@ class Training:
             return None
         if self.case.step == "twice":
             F.mse_loss(self.model(-x), y).backward()
+        if self.case.step == "checkpointed":
+            F.mse_loss(checkpoint(self.model, x, use_reentrant=False), y).backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            return None
         loss = F.mse_loss(self.other(self.model(x, use_all=self.case.step != "unused")), y)
         if self.case.step == "outside":
             return loss
@@ -177,16 +184,15 @@ def parts() -> None:
     assert replica.processes == 2 and len(replica.buckets) > 1
     assert sorted(id(p) for bucket in replica.buckets for p in bucket) == sorted(map(id, module.parameters()))
     assert [[b.dtype for b in together] for together in replica.buffers] == [[torch.float32] * 2, [torch.int64]]
-    compat.disable_hooks(replica)
+    idle = compat.disable_hooks(replica)
     result = module(torch.full((3, 4), dist.get_rank() + 1.0)).sum()
-    compat.restore_hooks(replica, prepare=True)
+    compat.restore_hooks(replica, idle)
     module.zero_grad()
     result.backward()  # with the hooks
     gradients = [torch.zeros_like(module.module.first.weight.grad) for _ in range(2)]
     dist.all_gather(gradients, module.module.first.weight.grad)
     assert torch.equal(*gradients) and gradients[0].any()
-    compat.disable_hooks(replica)
-    compat.restore_hooks(replica, prepare=False)
+    compat.restore_hooks(replica, compat.disable_hooks(replica))
     module(torch.randn(3, 4)).sum().backward()  # raises if the reducer still waits for a pass
 
 

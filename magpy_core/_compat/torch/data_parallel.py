@@ -7,6 +7,7 @@ broadcast.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,11 @@ PLAIN_FIELDS: dict[str, Any] = {
 #: Fields that decide whether it communicates in a call.
 SYNCS_BUFFERS, SYNCS_GRADIENTS = "require_forward_param_sync", "require_backward_grad_sync"
 HAS_BUCKETS = "_has_rebuilt_buckets"
+#: The module's functions: the whole call; what is before and after the call of the module in it; and that call.
+CALL = DistributedDataParallel.forward
+BEFORE, AFTER = DistributedDataParallel._pre_forward, DistributedDataParallel._post_forward
+NOTES_MODULE = DistributedDataParallel._inside_ddp_forward
+CALLS_MODULE = (DistributedDataParallel._run_ddp_forward, inspect.unwrap(NOTES_MODULE))
 #: Fields with other settings inside, and one that may be missing.
 HOLDERS, BUFFER_HOOK = ("_comm_hooks", "_join_config"), "buffer_hook"
 
@@ -44,6 +50,11 @@ def fields_read(module: DistributedDataParallel) -> list[str]:
     """The fields of ``module`` that decide how it communicates, in this version of torch."""
     names = ("forward_sync_buffers", "broadcast_buffers", "skip_all_reduce_unused_params")
     return [*PLAIN_FIELDS, SYNCS_BUFFERS, SYNCS_GRADIENTS, HAS_BUCKETS, *(n for n in names if n in vars(module))]
+
+
+def is_arranged(module: DistributedDataParallel) -> bool:
+    """Whether its buckets are final: it arranges them in its second call."""
+    return bool(vars(module)[HAS_BUCKETS])
 
 
 def copies_buffers(module: DistributedDataParallel) -> bool:
@@ -89,29 +100,32 @@ def replica(module: DistributedDataParallel) -> Replica:
     )
 
 
-class _Idle:
-    """Stands for a module's reducer during a call: no hooks of it will run."""
+class Idle:
+    """Stands for a module's reducer for a while. ``is_due``: a call has been made whose backward pass is still to come."""
+
+    is_due = False
 
     def prepare_for_forward(self) -> None:
         pass
 
     def prepare_for_backward(self, results: list[torch.Tensor]) -> None:
-        pass
+        self.is_due = True
 
     def _rebuild_buckets(self) -> bool:
         return False
 
 
-def disable_hooks(replica: Replica) -> None:
+def disable_hooks(replica: Replica) -> Idle:
     """Until :func:`restore_hooks`, calls of the module prepare no hooks: hooks that have been prepared and don't run would
     communicate in a later backward pass."""
-    vars(replica.module)["reducer"] = _Idle()
+    idle = vars(replica.module)["reducer"] = Idle()
+    return idle
 
 
-def restore_hooks(replica: Replica, *, prepare: bool) -> None:
-    """``prepare``: for the backward pass of a call, which comes now."""
+def restore_hooks(replica: Replica, idle: Idle) -> None:
+    """Undo :func:`disable_hooks`; the hooks are prepared if they are due."""
     vars(replica.module)["reducer"] = replica.reducer
-    if prepare:
+    if idle.is_due:
         replica.reducer.prepare_for_forward()
         replica.reducer.prepare_for_backward([])
 

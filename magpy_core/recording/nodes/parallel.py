@@ -6,7 +6,6 @@ Key type: ParallelCalls.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
@@ -18,21 +17,25 @@ from torch.nn.parallel import DistributedDataParallel
 from magpy_core._compat.torch import data_parallel
 from magpy_core.findings import HERE
 from magpy_core.opgraph.recorder import record_call, unrecorded
+from magpy_core.recording.nodes.checkpoints import Checkpoints
 from magpy_core.recording.tracker import Tracker
 
 
 class ParallelCalls(Tracker):
     """Handlers of the frames of ``DistributedDataParallel``."""
 
+    checkpoints: Checkpoints
     _copied: list[DistributedDataParallel] = field(default_factory=list, init=False)
     """Those in a call that has copied its buffers."""
 
     def called(self, frame: Any) -> bool:
         """DistributedDataParallel inside the region: its communication becomes part of the graph."""
         module = frame.f_locals.get("self")
-        if self.ledger.ops.op_depth:
-            return False
         replicas = self.ledger.ops.leaves.replicas
+        if self.ledger.ops.op_depth or self.checkpoints.active():  # the call may be repeated
+            replicas.cannot_record = True
+            self.journal.refuse("MP106", f"{HERE} calls a DistributedDataParallel module inside one operation.")
+            return False
         for name in data_parallel.fields_read(module):
             self.access.reads.attr(module, name, None)  # not worth a finding each
         for name in data_parallel.HOLDERS:
@@ -47,7 +50,7 @@ class ParallelCalls(Tracker):
             replicas.cannot_record = True
             text = f"{HERE} calls a DistributedDataParallel module whose communication can't be part of the graph: {reason}."
             self.journal.refuse_call("MP106", text, hint="Compile the wrapper itself, or the module inside it.")
-        elif not module._has_rebuilt_buckets:
+        elif not data_parallel.is_arranged(module):
             replicas.cannot_record = True
             self.journal.skip_call("DistributedDataParallel has not yet arranged the gradients")
             self.journal.graph_incomplete = True  # the gradients of this call are not recorded
@@ -93,7 +96,7 @@ class ParallelCalls(Tracker):
 
     def prepares(self, frame: Any) -> bool:
         """What DistributedDataParallel does before and after the call of the module in it, for its hooks."""
-        if frame.f_code is DistributedDataParallel._post_forward.__code__:
+        if frame.f_code is data_parallel.AFTER.__code__:
             self._copied = [module for module in self._copied if module is not frame.f_locals.get("self")]
         if self.basics.pauses.code is None:
             self.basics.pauses.code = frame.f_code
@@ -101,14 +104,13 @@ class ParallelCalls(Tracker):
 
     def calls_module(self, frame: Any) -> bool:
         """DistributedDataParallel notes which module runs, and calls it."""
-        self.facts.functions.guard(DistributedDataParallel._inside_ddp_forward)  # its frame is monitored, and reads cells
+        self.facts.functions.guard(data_parallel.NOTES_MODULE)  # its frame is monitored, and reads cells
         return False
 
 
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
-    DistributedDataParallel.forward: ParallelCalls.called,
-    DistributedDataParallel._pre_forward: ParallelCalls.prepares,
-    DistributedDataParallel._post_forward: ParallelCalls.prepares,
-    DistributedDataParallel._run_ddp_forward: ParallelCalls.calls_module,
-    inspect.unwrap(DistributedDataParallel._inside_ddp_forward): ParallelCalls.calls_module,
+    data_parallel.CALL: ParallelCalls.called,
+    data_parallel.BEFORE: ParallelCalls.prepares,
+    data_parallel.AFTER: ParallelCalls.prepares,
+    **dict.fromkeys(data_parallel.CALLS_MODULE, ParallelCalls.calls_module),
 }

@@ -1,4 +1,7 @@
-"""Which operations of a traced graph share memory or write it, by their schemas. Key functions: memory, written_memory."""
+"""What the schemas of a traced graph's operations say: which share memory or write it, and which can run again.
+
+Key functions: memory, written_memory, can_repeat, is_tensor.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,24 @@ def written_memory(graph: torch.fx.Graph, end: _Node | None = None) -> set[_Node
             break
         found.update(*(memory(target) for target in _aliased(node, written=True)))
     return found
+
+
+def can_repeat(node: _Node) -> bool:
+    """Whether an operation gives the same values when it runs again."""
+    if node.target is operator.getitem:
+        return True
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return False
+    return torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def is_tensor(node: _Node) -> bool:
+    """Whether the value of an operation is one tensor."""
+    if node.target is operator.getitem:
+        return True
+    returns = node.target._schema.returns if isinstance(node.target, torch._ops.OpOverload) else ()
+    return len(returns) == 1 and returns[0].type.kind() == "TensorType"
 
 
 def _aliased(node: _Node, *, written: bool) -> Iterator[_Node]:
