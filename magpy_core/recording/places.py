@@ -126,7 +126,7 @@ class Places:
     def _path(self, location: Location, stack: _Stack) -> tuple[Location, ...]:
         inside = [self._at(*step) for step in reversed(stack) if not _is_plumbing(step[0])]
         caller = self.caller()
-        path = inside if caller is None else [caller, *inside]
+        path = inside if caller is None or _is_same_function(caller, inside[:1]) else [caller, *inside]
         if inside and (path[-1].file, path[-1].function) == (location.file, location.function):
             path[-1] = location  # the event's columns are more exact than the frame's
         elif location not in path:
@@ -229,6 +229,11 @@ def _function_of(target: Any, args: tuple[Any, ...]) -> types.CodeType | None:
     inner = inspect.unwrap(target)
     code = getattr(getattr(inner, "__func__", inner), "__code__", None)
     return code if isinstance(code, types.CodeType) else None
+
+
+def _is_same_function(caller: Location, target: list[Location]) -> bool:
+    """Whether the region is a part of its caller's statements."""
+    return any((one.file, one.function) == (caller.file, caller.function) for one in target)
 
 
 def _is_plumbing(code: types.CodeType) -> bool:

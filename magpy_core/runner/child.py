@@ -17,8 +17,11 @@ from magpy_core._compat.cpython.command_source import forget_command_source
 from magpy_core.runner import supervise, tracebacks
 from magpy_core.runner.channel import Channel
 from magpy_core.runner.entrypoint import Entrypoint, Refused
+from magpy_core.runner.loops import Loops
 from magpy_core.runner.named import NamedRegions
 from magpy_core.runner.protocol import error_message
+from magpy_core.runner.request import SESSIONS
+from magpy_core.runner.sources import Sources
 from magpy_core.runner.steps import StepClock, StopAfterSteps
 
 
@@ -54,7 +57,9 @@ class _Program:
         stem = self.entry.stem
         aliases = [stem, stem.removesuffix(".__main__")]
         self._named = NamedRegions(request["regions"], lambda *defined: self._discovery.wrap(*defined), aliases)
-        self.entry.prepare(self._named.compile)
+        finds_steps = request.get("session_factory") == SESSIONS["magpy"]
+        self._sources = Sources(self._named, Loops(lambda: self._discovery) if finds_steps else None)
+        self.entry.prepare(self._sources.compile)
         _check_torch(request)
         if request["line_buffered"]:
             # The output goes through a pipe to a watching user: line by line, as in a terminal.
@@ -108,7 +113,7 @@ class _Program:
         faulthandler.register(supervise.where_signal(), file=self._channel.fd, all_threads=True)
         self._plain_thread_hook = threading.excepthook
         threading.excepthook = self._thread_failed
-        self._named.install()
+        self._sources.install()
         ImportHook(self._discovery.install).install()
 
     def _forked(self) -> None:

@@ -130,7 +130,7 @@ class Discovery:
         self._wrappers: weakref.WeakSet[Any] = weakref.WeakSet()
         """Regions of optimizers that call the step of another one."""
         self._plain: Callable[[], bool] = lambda: False
-        self._step_functions = StepFunctions(self._make_step_function, self._call_function, self._outermost)
+        self._step_functions = StepFunctions(self._make_step_function, self.call_function, self.is_outermost)
 
     # -- at each call
 
@@ -156,7 +156,7 @@ class Discovery:
         if (made or replayed) and getattr(self._local, "called", None) is not region:
             clock.check()  # the program has compiled it: nothing of ours follows
 
-    def _call_function(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_function(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the region of a function; without an optimizer, its calls count as module calls."""
         before = self._clock.optimizer_steps
         out = self._call(region, args, kwargs)
@@ -165,7 +165,8 @@ class Discovery:
         self._clock.check()
         return out
 
-    def _outermost(self) -> bool:
+    def is_outermost(self) -> bool:
+        """Whether what is called now may be a region."""
         return self._monitoring.active and not self._monitoring.in_region() and not self._plain()
 
     def _make(self, kind: str, name: str, place: tuple[str, int], target: Callable[..., Any]) -> Any:
@@ -217,7 +218,7 @@ class Discovery:
         from magpy_core.regions.plain import is_disabled
 
         original = base.__call__
-        get, clock, outermost, call = self._modules.get, self._clock, self._outermost, self._call
+        get, clock, outermost, call = self._modules.get, self._clock, self.is_outermost, self._call
         monitoring = self._monitoring
 
         def __call__(module: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -317,7 +318,7 @@ class Discovery:
             if outer is None or not args or outer.optimizer is args[0]:
                 return func(*args, **kwargs)  # a subclass calling its base
             return self._inner_step(outer, func, args, kwargs)
-        region, is_outermost = None, bool(args) and self._outermost()
+        region, is_outermost = None, bool(args) and self.is_outermost()
         if is_outermost:
             region = self._optimizers.get(args[0])
             if region is None:
@@ -341,7 +342,7 @@ class Discovery:
 
     def _inner_step(self, outer: _Step, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The step of an optimizer that another one wraps: part of that one's, or a region if that one can't be."""
-        if outer.region is None or not self._outermost():
+        if outer.region is None or not self.is_outermost():
             if outer.region is not None:
                 self._wrappers.add(outer.region)
             return func(*args, **kwargs)
@@ -366,10 +367,10 @@ class Discovery:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            found = self._find_or_none(region) if self._outermost() else None
+            found = self._find_or_none(region) if self.is_outermost() else None
             if found is None:
                 return function(*args, **kwargs)
-            return self._call_function(found, args, kwargs)
+            return self.call_function(found, args, kwargs)
 
         return call
 
@@ -382,6 +383,14 @@ class Discovery:
         make = self._monitoring.step_function
         key = ("step", next(self._keys))
         return self._find_or_none(lambda: make(key, name=name, place=place, target=function, parts=parts))
+
+    def step_of_loop(self, function: FunctionType, file: str, line: int) -> Any:
+        """The region, on trial, of the body of a training loop; None: not possible."""
+        name = self._numbered(f"training loop of {function.__qualname__.rpartition('<locals>.')[2]}")
+        key, place = ("step", next(self._keys)), (file, line)
+        make = self._monitoring.step_function
+        self._monitoring.start()
+        return self._find_or_none(lambda: make(key, name=name, place=place, target=function, parts=[]))
 
 
 def _caller() -> FrameType | None:

@@ -10,10 +10,8 @@ constant of the compiled code (inserted after compiling), so no name is added to
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Callable, Collection, Sequence
-from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 _MARK = "magpy named region: "
@@ -50,7 +48,7 @@ class _Decorator:
 
 
 class NamedRegions:
-    """Compiles modules so that the functions named in ``names`` are replaced by ``wrap(function, dotted name)``.
+    """Changes modules so that the functions named in ``names`` are replaced by ``wrap(function, dotted name)``.
 
     ``aliases`` are names by which the user may mean ``__main__`` (the script's stem, the module given to ``-m``).
     """
@@ -61,25 +59,22 @@ class NamedRegions:
         self._wrap = wrap
         self._aliases = ("__main__", *aliases)
 
-    def _wanted(self, module: str) -> dict[str, str]:
+    def wanted(self, module: str) -> dict[str, str]:
         """Qualified name in ``module`` -> the dotted name the user wrote."""
         prefixes = self._aliases if module == "__main__" else (module,)
         return {n.removeprefix(p + "."): n for n in self.names for p in prefixes if n.startswith(p + ".")}
 
-    def compile(self, source: bytes, filename: str, module: str = "__main__") -> CodeType:
-        """Like the built-in ``compile`` of a module, with the named definitions wrapped."""
-        wanted = self._wanted(module)
-        if not wanted:
-            return compile(source, filename, "exec", dont_inherit=True)
-        tree = ast.parse(source, filename)
+    @staticmethod
+    def mark(tree: ast.Module, wanted: Collection[str]) -> None:
+        """Marks the definitions of ``wanted`` in ``tree``."""
         _mark(tree, wanted)
-        return self._replace_marks(compile(tree, filename, "exec", dont_inherit=True), wanted)
 
-    def _replace_marks(self, code: CodeType, wanted: dict[str, str]) -> CodeType:
+    def replace_marks(self, code: CodeType, wanted: dict[str, str]) -> CodeType:
+        """The compiled code of a marked tree, with the functions that wrap the definitions."""
         consts: list[Any] = []
         for const in code.co_consts:
             if isinstance(const, CodeType):
-                const = self._replace_marks(const, wanted)
+                const = self.replace_marks(const, wanted)
             elif isinstance(const, str) and const.startswith(_MARK):
                 const = _Decorator(self, wanted[const.removeprefix(_MARK)])
             consts.append(const)
@@ -98,27 +93,6 @@ class NamedRegions:
         """Names that no executed definition has matched."""
         return [n for n in self.names if n not in self.found]
 
-    # A meta path finder: modules other than the script itself are compiled above as they are imported.
-
-    def install(self) -> None:
-        if self.names:
-            sys.meta_path.insert(0, self)
-
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        as_main = name in self._aliases or name.removesuffix(".__main__") in self._aliases
-        if not as_main and not self._wanted(name):
-            return None
-        others = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
-        if spec is not None and type(spec.loader) is SourceFileLoader:
-            self._instrument(spec.loader)
-        return spec
-
-    def _instrument(self, loader: SourceFileLoader) -> None:
-        def get_code(name: str) -> CodeType:
-            del loader.get_code  # removes the instance's attribute: the class's method is used again
-            # Called by runpy, to run as ``__main__`` and not to be imported under its own name?
-            runs = name in self._aliases and sys._getframe(1).f_globals.get("__name__") == "runpy"
-            return self.compile(loader.get_data(loader.path), loader.path, "__main__" if runs else name)
-
-        loader.get_code = get_code  # type: ignore[method-assign,assignment]
+    def is_main(self, module: str) -> bool:
+        """Whether a module of this name may be the program itself."""
+        return module in self._aliases or module.removesuffix(".__main__") in self._aliases

@@ -34,19 +34,31 @@ def is_user(filename: str) -> bool:
 
 
 def _strip_frames(tb: TracebackType | None) -> TracebackType | None:
-    kept = []
+    kept: list[TracebackType] = []
+    between = False  # whether frames of ours are between the last kept one and this one
     while tb is not None:
         frame = tb.tb_frame
         bottom = frame.f_back is None or frame.f_globals.get("__name__") == "magpy_bootstrap"
         bootstrap = frame.f_code.co_filename == "<string>" and bottom
         if not bootstrap and not is_ours(frame.f_code.co_filename) and frame.f_code not in _hidden:
+            if between and kept and _is_cut_from(frame.f_code, kept[-1].tb_frame.f_code):
+                kept.pop()
             kept.append(tb)
+            between = False
+        else:
+            between = True
         tb = tb.tb_next
     below: TracebackType | None = None
     for item in reversed(kept):
         item.tb_next = below
         below = item
     return below
+
+
+def _is_cut_from(code: CodeType, outer: CodeType) -> bool:
+    """Whether ``code`` is a stretch of ``outer``'s statements, which our frames have called."""
+    same = (code.co_filename, code.co_qualname) == (outer.co_filename, outer.co_qualname)
+    return same and code.co_firstlineno != outer.co_firstlineno
 
 
 def strip(exc: BaseException) -> None:

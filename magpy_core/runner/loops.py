@@ -1,0 +1,136 @@
+"""Training loops that stand in a function or in the script itself: the body of each is a step function.
+
+If it can't be captured, it is cut where it was refused, and what is left of it that runs both a backward pass and an
+optimizer's step is tried again. If nothing is left, its modules and optimizers are the regions. Key types: Loops, LoopBody.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.stretches.cells import Moved, renewed
+from magpy_core.stretches.cutting import Cutter
+from magpy_core.stretches.loops import cut_loops, may_train, trains
+from magpy_core.stretches.stretch import Stretch, code_of, finished
+
+if TYPE_CHECKING:
+    from magpy_core.runner.discovery import Discovery
+
+_ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
+
+
+class Loops:
+    """Compiles modules so that the bodies of their training loops can be regions."""
+
+    def __init__(self, discovery: Callable[[], Discovery]) -> None:
+        self._discovery = discovery
+
+    @property
+    def discovery(self) -> Discovery:
+        return self._discovery()
+
+    def cut(self, tree: ast.Module, source: bytes, filename: str) -> Callable[[CodeType], CodeType] | None:
+        """Cuts the loops in ``tree``. Returns what is to be done with its compiled code; None: there are none."""
+        if not may_train(source):
+            return None
+        code = compile(source, filename, "exec", dont_inherit=True)
+        return cut_loops(tree, filename, code, lambda stretch: LoopBody(self, stretch))[1]
+
+
+class _Entry:
+    """The region of a loop's body, for the entries of its frame that have the same shared variables."""
+
+    def __init__(self, loops: Loops, stretch: Stretch, function: FunctionType) -> None:
+        self.moved = Moved(function, stretch.scope.shared)
+        self.trial = loops.discovery.step_of_loop(self.moved.target, stretch.scope.file, stretch.lines.start)
+
+    @property
+    def is_refused(self) -> bool:
+        return self.trial is None or self.trial.is_refused
+
+
+class LoopBody:
+    """Receives the function of a stretch each time that its statements are to run."""
+
+    def __init__(self, loops: Loops, stretch: Stretch) -> None:
+        self._loops, self._stretch = loops, stretch
+        self._entries: list[_Entry] = []
+        self._code: CodeType | None = None
+        """Of the statements with smaller stretches in them, or of the stretch of a module."""
+        self._is_settled = False
+
+    def __matmul__(self, function: FunctionType | None) -> Any:
+        if function is None:
+            function = self._function_of_module(sys._getframe(1).f_globals)
+        if self._is_settled or not self._loops.discovery.is_outermost():
+            return self._plain(function)
+        entry = self._entry(function)
+        if entry is not None and entry.is_refused:
+            self._cut(entry, function)
+            entry = None
+        if entry is None:
+            return self._plain(function)
+        call, region = self._loops.discovery.call_function, entry.trial.region
+        return entry.moved.call(function, lambda: call(region, (), {}))
+
+    def _function_of_module(self, variables: dict[str, Any]) -> FunctionType:
+        if self._code is None:
+            self._code = self._finished(code_of(self._stretch, ()), [])
+        return FunctionType(self._code, variables)
+
+    def _plain(self, function: FunctionType) -> Any:
+        if self._code is None:
+            return function()
+        return renewed(function, self._code, _cells(function, self._code))()
+
+    def _entry(self, function: FunctionType) -> _Entry | None:
+        shared = self._stretch.scope.shared
+        found = next((entry for entry in self._entries if entry.moved.fits(function, shared)), None)
+        if found is None and len(self._entries) < _ENTRIES:
+            found = _Entry(self._loops, self._stretch, function)
+            self._entries.append(found)
+        return found
+
+    def _cut(self, entry: _Entry, function: FunctionType) -> None:
+        """From now on, the statements run without those that can't be captured."""
+        self._is_settled = True
+        self._entries = []
+        seams = [] if entry.trial is None else self._refused_lines(entry.trial.region)
+        stretch = self._stretch
+        if not seams:
+            return
+        cutter = Cutter(
+            stretch.scope,
+            lambda statement: any(statement.lineno <= line <= (statement.end_lineno or line) for line in seams),
+            trains,
+        )
+        body = cutter.block(stretch.statements, ends_loop=stretch.ends_loop)
+        if cutter.stretches:
+            code = code_of(stretch, function.__code__.co_freevars, body)
+            self._code = self._finished(code, cutter.stretches)
+
+    def _finished(self, code: CodeType, inner: list[Stretch]) -> CodeType:
+        receivers = {one.name: LoopBody(self._loops, one) for one in inner}
+        return finished(code, receivers, {one.name: one.scope for one in [self._stretch, *inner]})
+
+    def _refused_lines(self, region: Any) -> list[int]:
+        """The lines of the statements at which the region was refused."""
+        scope, lines = self._stretch.scope, self._stretch.lines
+        found = []
+        for finding in region.findings.values():
+            places = [*finding.path, finding.location]
+            numbers = (place.range.start.line + 1 for place in places if place.file == scope.file)
+            first = next((number for number in numbers if number in lines), None)
+            if finding.code.startswith(("MP1", "MP9")) and first is not None:
+                found.append(first)
+        return found
+
+
+def _cells(function: FunctionType, code: CodeType) -> Any:
+    """The closure of ``function`` for ``code``, which has no other free variables."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    return tuple(cells[name] for name in code.co_freevars) or None

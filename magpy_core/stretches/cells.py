@@ -1,0 +1,64 @@
+"""Runs the function of a stretch on variables of its own, which do not change from one entry of the frame to the next.
+
+A frame makes new cells for its variables each time it is entered, and a function for its stretches. What is captured is one
+function, whose cells are the same at each call: the frame's values move into them before a call, and back after it. Cells that
+closures of the program may hold are used as they are. Key type: Moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+
+class Moved:
+    """The function of one stretch. ``function``: as the frame made it; ``shared``: variables that closures may hold."""
+
+    def __init__(self, function: FunctionType, shared: Collection[str]) -> None:
+        code, cells = function.__code__, function.__closure__ or ()
+        self._fixed = [i for i, name in enumerate(code.co_freevars) if name not in shared]
+        self._real = tuple(cell for name, cell in zip(code.co_freevars, cells, strict=True) if name in shared)
+        own = tuple(cell if name in shared else CellType() for name, cell in zip(code.co_freevars, cells, strict=True))
+        self._cells = [own[i] for i in self._fixed]
+        self.target = renewed(function, code, own)
+
+    def fits(self, function: FunctionType, shared: Collection[str]) -> bool:
+        """Whether the function of another entry of the frame has the same shared cells."""
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        return tuple(map(id, self._real)) == tuple(id(cell) for name, cell in cells if name in shared)
+
+    def call(self, function: FunctionType, run: Callable[[], Any]) -> Any:
+        """What ``run``, which calls the target, returns; meanwhile the variables are in the target's cells."""
+        closure = function.__closure__ or ()
+        frame = [closure[i] for i in self._fixed]
+        _move(frame, self._cells)
+        try:
+            return run()
+        finally:
+            _move(self._cells, frame)
+
+
+def _move(source: list[CellType], target: list[CellType]) -> None:
+    """Moves values, so that none lives longer than in the frame alone."""
+    for old, new in zip(source, target, strict=True):
+        try:
+            new.cell_contents = old.cell_contents
+        except ValueError:  # unbound
+            _unbind(new)
+        else:
+            del old.cell_contents
+
+
+def _unbind(cell: CellType) -> None:
+    try:
+        del cell.cell_contents
+    except ValueError:
+        return
+
+
+def renewed(function: FunctionType, code: CodeType, closure: tuple[CellType, ...] | None) -> FunctionType:
+    """``function`` with another code and closure."""
+    made = FunctionType(code, function.__globals__, code.co_name, None, closure)
+    made.__qualname__, made.__module__ = code.co_qualname, function.__module__
+    return made

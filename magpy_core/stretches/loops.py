@@ -1,0 +1,107 @@
+"""Finds training loops in the source of a module, and makes their bodies stretches. Key function: cut_loops.
+
+A training loop is the innermost loop in whose body `backward` and an optimizer's `step` are called.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from types import CodeType
+from typing import Any
+
+from magpy_core.stretches.cutting import OF_FRAMES, Cutter
+from magpy_core.stretches.names import global_names, own_nodes
+from magpy_core.stretches.stretch import Scope, Stretch, finished
+
+_Loop = ast.For | ast.While
+
+
+def may_train(source: bytes) -> bool:
+    """Whether a look at the source is worth its time."""
+    return b"backward(" in source and b".step(" in source
+
+
+def trains(statements: Iterable[ast.stmt]) -> bool:
+    """Whether ``statements`` call `backward` and `step`."""
+    called = {
+        node.func.attr
+        for node in own_nodes(statements)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    return {"backward", "step"} <= called
+
+
+class _Finder(ast.NodeVisitor):
+    """Replaces the bodies of training loops by stretches."""
+
+    def __init__(self, file: str, codes: dict[tuple[str, int], CodeType]) -> None:
+        self._file, self._codes = file, codes
+        self._scope: Scope | None = Scope(file)
+        self.stretches: list[Stretch] = []
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        before, self._scope = self._scope, self._scope_of(node)
+        for statement in node.body:
+            self.visit(statement)
+        self._scope = before
+
+    visit_FunctionDef = visit_AsyncFunctionDef = _function
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        pass
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        scope, self._scope = self._scope, None
+        for statement in node.body:
+            self.visit(statement)
+        self._scope = scope
+
+    def _scope_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Scope | None:
+        first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+        code = self._codes.get((node.name, first))
+        names = {one.id for one in own_nodes(node.body) if isinstance(one, ast.Name)}
+        if code is None or names & OF_FRAMES:
+            return None
+        shared = frozenset(code.co_cellvars + code.co_freevars)
+        return Scope(self._file, node.name, code.co_qualname, frozenset(global_names(node.body)), shared)
+
+    def _loop(self, node: _Loop) -> None:
+        found = len(self.stretches)
+        self.generic_visit(node)
+        if len(self.stretches) == found and self._scope is not None and trains(node.body) and not _inner_trains(node):
+            cutter = Cutter(self._scope, lambda statement: False, trains)
+            node.body = cutter.block(node.body, ends_loop=True)
+            self.stretches += cutter.stretches
+
+    visit_For = visit_While = _loop
+
+
+def _inner_trains(loop: _Loop) -> bool:
+    inner = (node for node in own_nodes(loop.body) if isinstance(node, _Loop))
+    return any(trains(node.body) for node in inner)
+
+
+def cut_loops(
+    tree: ast.Module, file: str, code: CodeType, receiver: Callable[[Stretch], Any]
+) -> tuple[ast.Module, Callable[[CodeType], CodeType]]:
+    """``tree`` (changed in place) with its training loops cut, and what is to be done with its compiled code. ``code``: that of
+    the module as it is; ``receiver``: makes what calls of a stretch go to, as ``receiver @ function``."""
+    finder = _Finder(file, dict(_codes(code)))
+    finder.visit(tree)
+    stretches = finder.stretches
+    receivers = {stretch.name: receiver(stretch) for stretch in stretches}
+    scopes = {stretch.name: stretch.scope for stretch in stretches}
+    return tree, lambda compiled: finished(compiled, receivers, scopes) if receivers else compiled
+
+
+def _codes(code: CodeType) -> Iterable[tuple[tuple[str, int], CodeType]]:
+    """The codes of functions, by name and first line; those that share them are left out."""
+    found: dict[tuple[str, int], list[CodeType]] = {}
+    todo: Sequence[CodeType] = [code]
+    while todo:
+        inner = [const for one in todo for const in one.co_consts if isinstance(const, CodeType)]
+        for one in inner:
+            found.setdefault((one.co_name, one.co_firstlineno), []).append(one)
+        todo = inner
+    return ((key, codes[0]) for key, codes in found.items() if len(codes) == 1)

@@ -1,0 +1,184 @@
+"""A stretch: consecutive statements of a function or a module that run as a function of their own. Key types: Stretch, Scope.
+
+The function reads and writes the variables of the statements' scope: as free variables, so that unbound variables, `del` and
+the program's own closures work as before, or as globals in a module. Its code has the statements' positions, and the name of
+the function that they stand in.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from magpy_core.stretches.leaving import Exit, as_returns
+from magpy_core.stretches.names import bound_names
+
+_OURS = "magpy "  # no variable of a program has a space in its name
+_PREFIX, _STATUS = f"{_OURS}stretch ", f"{_OURS}status"
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where statements stand. ``shared``: variables that closures of the program may hold, too; ``global_names``: names that
+    the function declares global."""
+
+    file: str
+    name: str = "<module>"
+    qualname: str = "<module>"
+    global_names: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
+
+    @property
+    def is_module(self) -> bool:
+        return self.name == "<module>"
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """``ends_loop``: nothing follows in the body of the loop that the statements stand in."""
+
+    scope: Scope
+    statements: tuple[ast.stmt, ...]
+    ends_loop: bool = False
+    exits: frozenset[Exit] = frozenset()
+    name: str = field(default_factory=lambda: f"{_PREFIX}{next(_numbers)}")
+
+    @staticmethod
+    def of(scope: Scope, statements: Sequence[ast.stmt], *, ends_loop: bool = False) -> Stretch:
+        exits = as_returns(copy.deepcopy(list(statements)))[1]
+        return Stretch(scope, tuple(statements), ends_loop, frozenset(exits))
+
+    @property
+    def lines(self) -> range:
+        """1-based lines of the source."""
+        return range(self.statements[0].lineno, (self.statements[-1].end_lineno or self.statements[-1].lineno) + 1)
+
+    def definition(self, body: Sequence[ast.stmt] | None = None) -> ast.FunctionDef:
+        """The function. ``body``: stands in for the statements."""
+        statements = [_Plain().visit(one) for one in copy.deepcopy(list(body or self.statements))]
+        statements = as_returns(statements)[0]
+        bound = {name for name in bound_names(statements) if not name.startswith(_OURS)}
+        global_names = bound if self.scope.is_module else bound & self.scope.global_names
+        declared: list[ast.stmt] = []
+        if global_names:
+            declared.append(ast.Global(sorted(global_names)))
+        if bound - global_names:
+            declared.append(ast.Nonlocal(sorted(bound - global_names)))
+        return self._placed(_function(self.name, [], [*declared, *statements]))
+
+    def call(self) -> list[ast.stmt]:
+        """The statements that stand in for this one's: a receiver (`finished` inserts it) gets the function."""
+        given: ast.expr = ast.Constant(None) if self.scope.is_module else ast.Name(self.name, ast.Load())
+        call = ast.BinOp(ast.Constant(self.name), ast.MatMult(), given)  # calling a constant causes a SyntaxWarning
+        made: list[ast.stmt] = [] if self.scope.is_module else [*self._variables(), self.definition()]
+        left = sorted(self._followed_exits, key=lambda one: one.value)
+        if not left:
+            return [*made, self._placed(ast.Expr(call))]
+        if left in ([Exit.BREAK], [Exit.CONTINUE]):
+            return [*made, self._placed(_if_is(call, left[0]))]
+        assert not self.scope.is_module
+        status = ast.Name(_STATUS, ast.Load())
+        made.append(self._placed(ast.Assign([ast.Name(_STATUS, ast.Store())], call)))
+        made += [self._placed(_if_is(status, one)) for one in left if one is not Exit.RETURN]
+        if Exit.RETURN in left:
+            value = ast.Return(ast.Subscript(status, ast.Constant(0), ast.Load()))
+            made.append(self._placed(ast.If(ast.Compare(status, [ast.IsNot()], [ast.Constant(None)]), [value], [])))
+        return made
+
+    def _variables(self) -> list[ast.stmt]:
+        """Code that never runs, and is left out by Python's compiler: the variables remain the frame's."""
+        names = sorted(bound_names(self.statements) - self.scope.global_names)
+        targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
+        return [self._placed(ast.If(ast.Constant(False), [ast.Assign(targets, ast.Constant(None))], []))] if names else []
+
+    @property
+    def _followed_exits(self) -> frozenset[Exit]:
+        """Exits after which the frame has something to do."""
+        is_next = self.ends_loop and Exit.RETURN not in self.exits
+        return self.exits - {Exit.CONTINUE} if is_next else self.exits
+
+    @property
+    def can_stand(self) -> bool:
+        """Whether `call` can be written: a module has no variable for how a stretch was left."""
+        return not self.scope.is_module or len(self._followed_exits) <= 1
+
+    def _placed(self, node: Any) -> Any:
+        first = self.statements[0]
+        for one in ast.walk(node):
+            if "lineno" in one._attributes and not hasattr(one, "lineno"):
+                ast.copy_location(one, first)
+                one.end_lineno, one.end_col_offset = first.lineno, first.col_offset + 1  # type: ignore[attr-defined]
+        return node
+
+
+def _function(name: str, parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    arguments = ast.arguments([], [ast.arg(one) for one in parameters], None, [], [], None, [])
+    made = ast.FunctionDef(name, arguments, body, [])
+    if "type_params" in made._fields:
+        made.type_params = []  # type: ignore[attr-defined]
+    return made
+
+
+def _if_is(value: ast.expr, kind: Exit) -> ast.If:
+    leaves: ast.stmt = ast.Continue() if kind is Exit.CONTINUE else ast.Break()
+    return ast.If(ast.Compare(value, [ast.Is()], [ast.Constant(kind is Exit.CONTINUE)]), [leaves], [])
+
+
+class _Plain(ast.NodeTransformer):
+    """Drops annotations of variables, which functions do not evaluate: such a name could not be declared nonlocal."""
+
+    def _scope(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _scope
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return node
+        plain = ast.Assign([node.target], node.value) if node.value is not None else ast.Pass()
+        return ast.copy_location(plain, node)
+
+
+def code_of(stretch: Stretch, free: Sequence[str], body: Sequence[ast.stmt] | None = None) -> CodeType:
+    """Compiles the function of ``stretch`` by itself. ``free``: its free variables. ``body`` stands in for its statements."""
+    definition = stretch.definition(body)
+    outer = _function("outer", free, [definition])
+    tree = ast.Module([ast.fix_missing_locations(ast.copy_location(outer, definition))], [])
+    module = compile(tree, stretch.scope.file, "exec", dont_inherit=True)
+    (outside,) = (const for const in module.co_consts if isinstance(const, CodeType))
+    (inside,) = (const for const in outside.co_consts if isinstance(const, CodeType))
+    return inside
+
+
+def finished(code: CodeType, receivers: dict[str, Any], scopes: dict[str, Scope]) -> CodeType:
+    """``code`` with ``receivers`` in place of the names of stretches, and their functions named like those they are cut from."""
+    return _finished(code, receivers, scopes, "", "")
+
+
+def _finished(code: CodeType, receivers: dict[str, Any], scopes: dict[str, Scope], cut: str, name: str) -> CodeType:
+    """``cut``: the qualified name of the stretch's function that ``code`` is in, which becomes ``name``."""
+    if code.co_name in scopes:
+        scope = scopes[code.co_name]
+        cut, name = code.co_qualname, "" if scope.is_module else scope.qualname
+        code = code.replace(co_name=scope.name)
+    consts: list[Any] = []
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            const = _finished(const, receivers, scopes, cut, name)
+        elif isinstance(const, str):
+            const = receivers[const] if const in receivers else _renamed(const, cut, name)
+        consts.append(const)
+    return code.replace(co_consts=tuple(consts), co_qualname=_renamed(code.co_qualname, cut, name))
+
+
+def _renamed(qualname: str, cut: str, name: str) -> str:
+    if not cut or not qualname.startswith(cut):
+        return qualname
+    inner = qualname[len(cut) :]
+    return name + inner if name else inner.removeprefix(".<locals>.") or "<module>"
