@@ -24,6 +24,7 @@ from magpy_core._compat.torch.dynamo import Marks, bypass, lift_marks, restore_m
 from magpy_core._compat.torch.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
+from magpy_core.stretches.originals import original_of
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.hooks import Handlers, active, belongs_to_user, contain
 
@@ -107,7 +108,7 @@ def clone_of(code: CodeType) -> CodeType | None:
         return known[1]
     clone = None
     if code.co_flags & _CO_OPTIMIZED and not is_own_file(code.co_filename):
-        clone = instrument(bypass(code) or code)
+        clone = instrument(bypass(code) or original_of(code) or code)
         prepare_clone(clone)
     _clones[id(code)] = (code, clone)
     return clone

@@ -27,6 +27,7 @@ from magpy_core.recording import marks
 from magpy_core.regions import module_call, provider
 from magpy_core.regions.options import Options
 from magpy_core.regions.plain import disable_module, plain_function
+from magpy_core.regions.stretches import cut
 from magpy_core.regions.region import Region, disabled, line_location
 
 __all__ = [
@@ -204,8 +205,9 @@ def compile(
         raise TypeError(f"dynamic is None, True or False, not {dynamic!r}")
     backend, tuning = tuned(backend, mode, options)
     how = Options(
-        "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic
-    )
+        "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic,
+        cut=lambda region: cut(region, _regions.add),
+    )  # fmt: skip
     if isinstance(target, nn.Module):
         module = module_call.inner(target)
         if module_call.is_bypassed(module):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from magpy_core.findings import Finding, Recompile, RegionSummary
+from magpy_core.findings import Finding, Location, Recompile, RegionSummary
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
@@ -95,6 +95,8 @@ class RegionLog:
         self.findings: dict[Any, Finding] = {}
         self.recompiles: list[Recompile] = []
         self.causes: list[Finding] = []
+        self.recompiled_at: list[Location] = []
+        self.paths = 0  # recompiles because a decision on data had another outcome
         self.captures_after_step_3 = 0
         self.counts = StepCounts()
 

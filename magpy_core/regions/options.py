@@ -16,6 +16,7 @@ class Options:
     """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
     Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's.
     ``on_left``: called with a region after each of its calls that returned.
+    ``cut``: given a region that can't be captured whole, cuts its functions into stretches, or returns None.
     ``dynamic``: whether sizes vary from the first call on (True), never (False), or once they have varied (None)."""
 
     mode: str = "compiled"
@@ -30,3 +31,4 @@ class Options:
     tuning: Tuning = DEFAULT
     dynamic: bool | None = None
     on_left: Callable[[Any], None] | None = None
+    cut: Callable[[Any], Any] | None = None

@@ -32,7 +32,7 @@ from magpy_core.recording.recording import Recording
 from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded
 from magpy_core.regions.log import Listeners, RegionLog
-from magpy_core.regions.misses import closest_failures, generalise
+from magpy_core.regions.misses import DECISION, closest_failures, generalise
 from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
 from magpy_core.regions.reporting import capture_findings, recompile_finding
@@ -41,6 +41,7 @@ from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
 _CHEAP = 0.03  # of a call
+_MOST_PATHS = 3  # other paths than the first, of a region that can be cut
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -82,7 +83,7 @@ class Region:
     """One region. Calling it runs the target: by replay where a capture's guards hold, monitored where they do not.
 
     ``captures``: newest first. ``learned``: what varied, and is symbolic from now on. ``disabled``: why it runs as plain
-    Python, or empty."""
+    Python, or empty. ``stretches``: what its calls go to, if its functions were cut."""
 
     def __init__(
         self,
@@ -101,6 +102,7 @@ class Region:
         self.learned = self._nothing_learned()
         self.calls = self.hits = self.recordings = 0
         self.disabled = ""
+        self.stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
         self.log = RegionLog(listeners or Listeners())
         self.times = RegionTimes(options.steps)
 
@@ -129,6 +131,9 @@ class Region:
         before = getattr(_thread, "depth", 0)
         if before and before != _APART:
             return self.target(*args, **kwargs)
+        if self.stretches is not None and not self.options.fullgraph:
+            self.calls += 1
+            return self.stretches(args, kwargs)
         return self._outermost(args, kwargs, before)
 
     def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Any:
@@ -235,6 +240,9 @@ class Region:
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
         overhead = self.options.overhead
+        if self.disabled and self.options.cut is not None and self.options.mode == "compiled":
+            self.stretches = self.options.cut(self)
+            self.options = replace(self.options, cut=None)
         if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
             return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)
         if not _recording_lock.acquire(blocking=False):
@@ -266,8 +274,7 @@ class Region:
             self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs))
         ):
             return False
-        self._learn(args, kwargs)
-        return True
+        return self._learn(args, kwargs)
 
     def _give_up(self) -> None:
         changed = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""
@@ -278,13 +285,18 @@ class Region:
 
     # -- recording ---------------------------------------------------------------------------------------------
 
-    def _learn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Find out why no capture fits, and what to carry symbolically from now on."""
+    def _learn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Find out why no capture fits, and what to carry symbolically from now on. Returns whether to record."""
         if not self.captures:
-            return
+            return True
         failures = closest_failures(self.captures, args, kwargs)
+        if failures == [DECISION] and self.options.cut is not None:
+            if self.log.paths >= _MOST_PATHS - 1:
+                self.disabled = f"{_MOST_PATHS + 1} paths"
+                return False
         learned = generalise(self.learned, failures, sizes=self.options.dynamic is not False)
         others = [f for f in failures if f not in learned]
+        self.log.paths += failures == [DECISION]
         first = (others or failures)[0]
         place = first.location
         if place is None or not is_user_file(place.file):
@@ -292,9 +304,11 @@ class Region:
         self.recompiles.append(
             Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
         )
+        self.log.recompiled_at.append(place)
         for failure in learned + others[:1]:
             found = recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1)
             self.log.causes.append(self.log.add(found))
+        return True
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One monitored run; its result or exception is the caller's."""

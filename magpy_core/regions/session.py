@@ -19,6 +19,7 @@ from magpy_core.regions.region import Region, busy, line_location
 from magpy_core.regions.step_functions import StepFunction, StepFunctions
 from magpy_core.regions.step_report import step_report
 from magpy_core.regions.steps import Steps
+from magpy_core.regions.stretches import cut
 
 if TYPE_CHECKING:
     from magpy_core.findings.details import RegionDetail
@@ -56,6 +57,7 @@ class Session:
             steps=self._steps,
             tuning=tuning,
             on_left=on_left,
+            cut=lambda region: cut(region, self._add_stretch),
         )
         self.current_step = 0
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
@@ -78,6 +80,10 @@ class Session:
         """A region, on trial, in place of ``parts``: the regions of the modules and optimizers that it calls."""
         region = self.region(key, kind="function", name=name, file=file, line=line, target=target)
         return self._step_functions.add(region, parts)
+
+    def _add_stretch(self, region: Region) -> None:
+        region.id = self._new_id(region.name)
+        self._regions[("stretch", id(region))] = region
 
     def _new_id(self, name: str) -> str:
         n = self._names[name] = self._names.get(name, 0) + 1

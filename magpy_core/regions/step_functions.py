@@ -28,11 +28,17 @@ class StepFunction:
     is_on_trial: bool = True
     failed: Sequence[Finding] = ()
     """What keeps it from being one graph."""
+    is_replaced: bool = False
 
     @property
     def is_refused(self) -> bool:
         """Whether it is no region any more: its parts are."""
         return bool(self.region.disabled)
+
+    def end(self) -> None:
+        """Another region has taken its place."""
+        self.is_on_trial, self.is_replaced = False, True
+        self.region.forget()
 
     def cost(self, ms: float) -> None:
         """How much of a step is in no graph."""
@@ -84,7 +90,9 @@ class StepFunctions:
     def hides(self, region: Region) -> bool:
         """Whether reports leave out ``region``: it is on trial or refused, or called only inside a step function now."""
         for function in self._all:
-            if function.region is region and (function.is_on_trial or function.failed):
+            if function.region is region and (
+                function.is_on_trial or function.failed or function.is_replaced
+            ):
                 return True
             serves = not function.is_on_trial and not function.is_refused
             if serves and any(part is region and part.calls == calls for part, calls in function.parts):

@@ -384,11 +384,14 @@ class Discovery:
         key = ("step", next(self._keys))
         return self._find_or_none(lambda: make(key, name=name, place=place, target=function, parts=parts))
 
-    def step_of_loop(self, function: FunctionType, file: str, line: int) -> Any:
+    def name_of_loop(self, function: str) -> str:
+        """A name for a training loop in ``function``, a qualified name."""
+        where = function.rpartition("<locals>.")[2]
+        return self._numbered("training loop" if where == "<module>" else f"training loop of {where}")
+
+    def step_of_loop(self, function: FunctionType, name: str, place: tuple[str, int]) -> Any:
         """The region, on trial, of the body of a training loop; None: not possible."""
-        name = self._numbered(f"training loop of {function.__qualname__.rpartition('<locals>.')[2]}")
-        key, place = ("step", next(self._keys)), (file, line)
-        make = self._monitoring.step_function
+        make, key = self._monitoring.step_function, ("step", next(self._keys))
         self._monitoring.start()
         return self._find_or_none(lambda: make(key, name=name, place=place, target=function, parts=[]))
 

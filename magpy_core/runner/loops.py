@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from magpy_core.runner.discovery import Discovery
 
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
+_VARYING = 3  # captures because of one statement, which is worth no more of them
 
 
 class Loops:
@@ -44,20 +46,50 @@ class Loops:
 class _Entry:
     """The region of a loop's body, for the entries of its frame that have the same shared variables."""
 
-    def __init__(self, loops: Loops, stretch: Stretch, function: FunctionType) -> None:
+    def __init__(self, loops: Loops, stretch: Stretch, name: str, function: FunctionType) -> None:
+        self._stretch = stretch
         self.moved = Moved(function, stretch.scope.shared)
-        self.trial = loops.discovery.step_of_loop(self.moved.target, stretch.scope.file, stretch.lines.start)
+        self.trial = loops.discovery.step_of_loop(self.moved.target, name, (stretch.scope.file, stretch.lines.start))
+        self._recompiles = 0
 
     @property
     def is_refused(self) -> bool:
         return self.trial is None or self.trial.is_refused
 
+    def refused_lines(self) -> list[int]:
+        """The lines of the statements at which the region was refused."""
+        found = []
+        for finding in self.trial.region.findings.values() if self.trial is not None else ():
+            places = [*finding.path, finding.location]
+            numbers = (place.range.start.line + 1 for place in places if place.file == self._stretch.scope.file)
+            first = next((number for number in numbers if number in self._stretch.lines), None)
+            if finding.code.startswith(("MP1", "MP9")) and first is not None:
+                found.append(first)
+        return found
+
+    def varying_lines(self) -> list[int]:
+        """The lines of statements because of which the region was captured again and again, if that is news."""
+        recompiles = self.trial.region.recompiles
+        if len(recompiles) == self._recompiles:
+            return []
+        self._recompiles = len(recompiles)
+        scope, lines = self._stretch.scope, self._stretch.lines
+        at = Counter(
+            statement.lineno
+            for one in recompiles
+            if one.file == scope.file and one.line in lines
+            for statement in self._stretch.statements
+            if statement.lineno <= one.line <= (statement.end_lineno or one.line)
+        )
+        return [line for line, number in at.items() if number >= _VARYING]
+
 
 class LoopBody:
     """Receives the function of a stretch each time that its statements are to run."""
 
-    def __init__(self, loops: Loops, stretch: Stretch) -> None:
+    def __init__(self, loops: Loops, stretch: Stretch, name: str = "") -> None:
         self._loops, self._stretch = loops, stretch
+        self._name = name
         self._entries: list[_Entry] = []
         self._code: CodeType | None = None
         """Of the statements with smaller stretches in them, or of the stretch of a module."""
@@ -66,16 +98,25 @@ class LoopBody:
     def __matmul__(self, function: FunctionType | None) -> Any:
         if function is None:
             function = self._function_of_module(sys._getframe(1).f_globals)
-        if self._is_settled or not self._loops.discovery.is_outermost():
+        discovery = self._loops.discovery
+        if self._is_settled or not discovery.is_outermost():
             return self._plain(function)
         entry = self._entry(function)
-        if entry is not None and entry.is_refused:
-            self._cut(entry, function)
+        if entry is not None and self._is_to_be_cut(entry, function):
             entry = None
         if entry is None:
             return self._plain(function)
-        call, region = self._loops.discovery.call_function, entry.trial.region
-        return entry.moved.call(function, lambda: call(region, (), {}))
+        region = entry.trial.region
+        return entry.moved.call(function, lambda: discovery.call_function(region, (), {}))
+
+    def _is_to_be_cut(self, entry: _Entry, function: FunctionType) -> bool:
+        if entry.is_refused:
+            self._is_settled = True
+            self._cut(entry.refused_lines(), function)
+        elif (lines := entry.varying_lines()) and self._cut(lines, function):
+            self._is_settled = True
+            entry.trial.end()
+        return self._is_settled
 
     def _function_of_module(self, variables: dict[str, Any]) -> FunctionType:
         if self._code is None:
@@ -91,43 +132,28 @@ class LoopBody:
         shared = self._stretch.scope.shared
         found = next((entry for entry in self._entries if entry.moved.fits(function, shared)), None)
         if found is None and len(self._entries) < _ENTRIES:
-            found = _Entry(self._loops, self._stretch, function)
+            self._name = self._name or self._loops.discovery.name_of_loop(self._stretch.scope.qualname)
+            found = _Entry(self._loops, self._stretch, self._name, function)
             self._entries.append(found)
         return found
 
-    def _cut(self, entry: _Entry, function: FunctionType) -> None:
-        """From now on, the statements run without those that can't be captured."""
-        self._is_settled = True
-        self._entries = []
-        seams = [] if entry.trial is None else self._refused_lines(entry.trial.region)
+    def _cut(self, seams: Sequence[int], function: FunctionType) -> bool:
+        """From now on, the statements run without those of the lines ``seams``, if what is left holds a whole step."""
         stretch = self._stretch
-        if not seams:
-            return
-        cutter = Cutter(
-            stretch.scope,
-            lambda statement: any(statement.lineno <= line <= (statement.end_lineno or line) for line in seams),
-            trains,
-        )
-        body = cutter.block(stretch.statements, ends_loop=stretch.ends_loop)
+
+        def is_seam(statement: ast.stmt) -> bool:
+            return any(statement.lineno <= line <= (statement.end_lineno or line) for line in seams)
+
+        cutter = Cutter(stretch.scope, is_seam, trains)
+        body = cutter.block(stretch.statements, ends_loop=stretch.ends_loop) if seams else []
         if cutter.stretches:
             code = code_of(stretch, function.__code__.co_freevars, body)
             self._code = self._finished(code, cutter.stretches)
+        return bool(cutter.stretches)
 
     def _finished(self, code: CodeType, inner: list[Stretch]) -> CodeType:
-        receivers = {one.name: LoopBody(self._loops, one) for one in inner}
+        receivers = {one.name: LoopBody(self._loops, one, self._name) for one in inner}
         return finished(code, receivers, {one.name: one.scope for one in [self._stretch, *inner]})
-
-    def _refused_lines(self, region: Any) -> list[int]:
-        """The lines of the statements at which the region was refused."""
-        scope, lines = self._stretch.scope, self._stretch.lines
-        found = []
-        for finding in region.findings.values():
-            places = [*finding.path, finding.location]
-            numbers = (place.range.start.line + 1 for place in places if place.file == scope.file)
-            first = next((number for number in numbers if number in lines), None)
-            if finding.code.startswith(("MP1", "MP9")) and first is not None:
-                found.append(first)
-        return found
 
 
 def _cells(function: FunctionType, code: CodeType) -> Any:

@@ -13,8 +13,9 @@ _FIXED = (
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal,
 )  # fmt: skip
 _BLOCKS = ("body", "orelse", "finalbody")
-#: Names whose value depends on the frame that uses them.
-OF_FRAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super", "__class__"})
+#: Names whose value depends on all variables of the frame that uses them.
+OF_FRAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
+_OF_FUNCTIONS = OF_FRAMES | {"super", "__class__"}
 
 
 class Cutter:
@@ -83,7 +84,7 @@ def _ends_loop(statement: ast.stmt, block: str, is_last: bool) -> bool:
 def can_be_moved(statement: ast.stmt, scope: Scope) -> bool:
     """Whether a statement may run in a function of its own."""
     for node in own_nodes([statement]):
-        if isinstance(node, _FIXED) or (isinstance(node, ast.Name) and node.id in OF_FRAMES):
+        if isinstance(node, _FIXED) or (isinstance(node, ast.Name) and node.id in _OF_FUNCTIONS):
             return False
         if isinstance(node, ast.comprehension) and node.is_async:
             return False

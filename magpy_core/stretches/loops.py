@@ -12,6 +12,7 @@ from typing import Any
 
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter
 from magpy_core.stretches.names import global_names, own_nodes
+from magpy_core.stretches.originals import remember
 from magpy_core.stretches.stretch import Scope, Stretch, finished
 
 _Loop = ast.For | ast.While
@@ -36,7 +37,7 @@ class _Finder(ast.NodeVisitor):
     """Replaces the bodies of training loops by stretches."""
 
     def __init__(self, file: str, codes: dict[tuple[str, int], CodeType]) -> None:
-        self._file, self._codes = file, codes
+        self._file, self.codes = file, codes
         self._scope: Scope | None = Scope(file)
         self.stretches: list[Stretch] = []
 
@@ -59,7 +60,7 @@ class _Finder(ast.NodeVisitor):
 
     def _scope_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Scope | None:
         first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
-        code = self._codes.get((node.name, first))
+        code = self.codes.get((node.name, first))
         names = {one.id for one in own_nodes(node.body) if isinstance(one, ast.Name)}
         if code is None or names & OF_FRAMES:
             return None
@@ -92,7 +93,15 @@ def cut_loops(
     stretches = finder.stretches
     receivers = {stretch.name: receiver(stretch) for stretch in stretches}
     scopes = {stretch.name: stretch.scope for stretch in stretches}
-    return tree, lambda compiled: finished(compiled, receivers, scopes) if receivers else compiled
+
+    def finish(compiled: CodeType) -> CodeType:
+        made = finished(compiled, receivers, scopes)
+        for key, one in _codes(made) if receivers else ():
+            if key in finder.codes and finder.codes[key] != one:
+                remember(one, finder.codes[key])
+        return made
+
+    return tree, finish
 
 
 def _codes(code: CodeType) -> Iterable[tuple[tuple[str, int], CodeType]]:

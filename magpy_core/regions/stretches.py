@@ -1,0 +1,164 @@
+"""A region that can't be captured whole: its functions are cut, and their stretches are regions in its place.
+
+Where: at the statements that the refused recording, or the branches that took many paths, came from, in each of the program's
+functions on the way there. Stretches serve only in calls of the region that they were cut for. Key type: Stretches.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+from magpy_core.capture.build import Capture
+from magpy_core.findings import Finding, Location
+from magpy_core.monitor.positions import is_user_file
+from magpy_core.regions.region import Region, busy, line_location
+from magpy_core.stretches.cells import Moved
+from magpy_core.stretches.functions import Functions, Line
+from magpy_core.stretches.stretch import Stretch
+
+_REASONS = ("MP1", "MP9")  # findings that say why a region runs as plain Python, or where its graph is cut
+_ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
+_VARYING = 3  # captures because of one statement, which is worth no more of them
+_FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
+
+#: Called with the region of a new stretch.
+Added = Callable[[Region], None]
+
+
+class _Active(threading.local):
+    stretches: Stretches | None = None
+
+
+_active = _Active()
+
+
+class _Receiver:
+    """Gets the function of a stretch each time that its statements are to run."""
+
+    def __init__(self, stretch: Stretch) -> None:
+        self._stretch = stretch
+
+    def __matmul__(self, function: FunctionType) -> Any:
+        stretches = _active.stretches
+        return function() if stretches is None or busy() else stretches.run(self._stretch, function)
+
+
+_functions = Functions(_Receiver)
+_cutting = threading.Lock()
+
+
+class Stretches:
+    """The stretches of one region."""
+
+    def __init__(self, region: Region, added: Added) -> None:
+        self._region, self._added = region, added
+        self._served: dict[Stretch, _Served] = {}
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of the region."""
+        before, _active.stretches = _active.stretches, self
+        try:
+            return self._region.target(*args, **kwargs)
+        finally:
+            _active.stretches = before
+
+    def run(self, stretch: Stretch, function: FunctionType) -> Any:
+        served = self._served.get(stretch)
+        if served is None:
+            served = self._served[stretch] = _Served(stretch, self)
+        return served.call(function)
+
+    def make(self, stretch: Stretch, target: FunctionType) -> Region:
+        """The region of a stretch."""
+        scope, lines = stretch.scope, stretch.lines
+        last = f"-{lines.stop - 1}" if len(lines) > 1 else ""
+        name = f"{scope.qualname}:{lines.start}{last}"
+        location = line_location(scope.file, lines.start, scope.qualname)
+        options = replace(self._region.options, cut=_not_again, fullgraph=False)
+        region = Region(name, "stretch", name, location, target, options, self._region.log.listeners)
+        self._added(region)
+        return region
+
+
+class _Entry:
+    def __init__(self, moved: Moved, region: Region) -> None:
+        self.moved, self.region, self.recordings = moved, region, 0
+
+
+class _Served:
+    """What serves one stretch."""
+
+    def __init__(self, stretch: Stretch, stretches: Stretches) -> None:
+        self._stretch, self._stretches = stretch, stretches
+        self._entries: list[_Entry] = []
+        self._lock = threading.Lock()  # the variables are moved into cells that all threads share
+        self._is_plain = False
+
+    def call(self, function: FunctionType) -> Any:
+        if self._is_plain or not self._lock.acquire(blocking=False):
+            return function()
+        try:
+            entry = self._entry(function)
+            if entry is None:
+                return function()
+            region = entry.region
+            result = entry.moved.call(function, region)
+            if region.disabled or entry.recordings != region.recordings:
+                entry.recordings = region.recordings
+                self._judge(region)
+            return result
+        finally:
+            self._lock.release()
+
+    def _entry(self, function: FunctionType) -> _Entry | None:
+        shared = self._stretch.scope.shared
+        found = next((entry for entry in self._entries if entry.moved.fits(function, shared)), None)
+        if found is None and len(self._entries) < _ENTRIES:
+            moved = Moved(function, shared)
+            found = _Entry(moved, self._stretches.make(self._stretch, moved.target))
+            self._entries.append(found)
+        return found
+
+    def _judge(self, region: Region) -> None:
+        """After a recording: whether the region is worth anything."""
+        if region.disabled:
+            self._is_plain = True
+            _cut_at(_places(region))
+        elif region.captures and all(map(_is_small, region.captures)):
+            self._is_plain = True
+
+
+def _is_small(capture: Capture) -> bool:
+    return sum(node.op == "call_function" for node in capture.nodes) < _FEWEST_OPERATORS
+
+
+def _not_again(region: Region) -> None:
+    """A stretch is cut by cutting the function that it is in once more."""
+
+
+def cut(region: Region, added: Added) -> Stretches | None:
+    """Cuts the functions of ``region``, which runs as plain Python. None: there is nothing to cut."""
+    return Stretches(region, added) if _cut_at(_places(region)) else None
+
+
+def _places(region: Region) -> Iterable[Location]:
+    """The statements that keep a region from being captured, and those that ask for a capture again and again; with the calls
+    on the way there."""
+    for finding in region.findings.values():
+        if finding.code.startswith(_REASONS):
+            yield from finding.path
+            yield finding.location
+    for place, number in Counter(region.log.recompiled_at).items():
+        if number >= _VARYING:
+            yield place
+
+
+def _cut_at(places: Iterable[Location]) -> bool:
+    lines = [Line(one.file, one.function, one.range.start.line + 1) for one in places if is_user_file(one.file)]
+    with _cutting:
+        return _functions.add_seams(dict.fromkeys(lines))

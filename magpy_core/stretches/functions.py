@@ -1,0 +1,159 @@
+"""Functions of the program whose code calls stretches, from one call of them to the next. Key types: Functions, Line.
+
+A function's code is replaced in the function object, which reaches bound methods and closures, too. It is compiled from the
+source, if that still gives the code which the function has.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import linecache
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+from magpy_core.stretches.cutting import OF_FRAMES, Cutter
+from magpy_core.stretches.names import global_names, own_nodes
+from magpy_core.stretches.originals import original_of, remember
+from magpy_core.stretches.stretch import Scope, Stretch, finished
+
+#: Makes what calls of a stretch go to, as ``receiver @ function``.
+MakeReceiver = Callable[[Stretch], Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line in a function; ``number`` is 1-based."""
+
+    file: str
+    function: str
+    number: int
+
+
+@dataclass(eq=False)
+class _CutFunction:
+    original: CodeType
+    functions: list[FunctionType]
+    seams: set[int] = field(default_factory=set)
+    is_settled: bool = False
+    """Whether it can't be cut (again)."""
+
+
+class Functions:
+    """The functions that were cut. ``receiver``: of a stretch; a stretch of the same lines as one before gets the same."""
+
+    def __init__(self, receiver: MakeReceiver) -> None:
+        self._receiver = receiver
+        self._cut: list[_CutFunction] = []
+        self._receivers: dict[tuple[str, str, range], Any] = {}
+
+    def add_seams(self, lines: Iterable[Line]) -> bool:
+        """Statements of these lines are in no stretch from now on. Returns whether a function was cut (again)."""
+        wanted: dict[int, tuple[_CutFunction, set[int]]] = {}
+        for line in lines:
+            for cut in self._functions_of(line):
+                wanted.setdefault(id(cut), (cut, set()))[1].add(line.number)
+        return any([self._cut_again(cut, numbers) for cut, numbers in wanted.values()])
+
+    def _functions_of(self, line: Line) -> list[_CutFunction]:
+        known = [cut for cut in self._cut if _contains(cut.original, line)]
+        if known:
+            return known
+        by_code: dict[int, _CutFunction] = {}
+        for one in gc.get_objects():
+            if type(one) is FunctionType and _contains(one.__code__, line) and original_of(one.__code__) is None:
+                code = one.__code__
+                by_code.setdefault(id(code), _CutFunction(code, [])).functions.append(one)
+        self._cut += by_code.values()
+        return list(by_code.values())
+
+    def _cut_again(self, cut: _CutFunction, lines: Collection[int]) -> bool:
+        if cut.is_settled or cut.seams >= set(lines):
+            return False
+        cut.seams |= set(lines)
+        made = cut_code(cut.original, cut.seams, self._receiver_of)
+        cut.is_settled = made is None
+        if made is None:
+            return False
+        for function in cut.functions:
+            function.__code__ = made
+        return True
+
+    def _receiver_of(self, stretch: Stretch) -> Any:
+        key = (stretch.scope.file, stretch.scope.qualname, stretch.lines)
+        found = self._receivers.get(key)
+        if found is None:
+            found = self._receivers[key] = self._receiver(stretch)
+        return found
+
+
+def _contains(code: CodeType, line: Line) -> bool:
+    return (code.co_filename, code.co_qualname) == (line.file, line.function) and any(
+        number == line.number for _, _, number in code.co_lines()
+    )
+
+
+def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> CodeType | None:
+    """The code of the same function, with its statements in stretches but for those of the lines ``seams``. None: its source
+    is not known, or nothing is left to cut."""
+    source = "".join(linecache.getlines(code.co_filename))
+    try:
+        tree = ast.parse(source, code.co_filename)
+        whole = compile(source, code.co_filename, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    node = _definition(tree, code)
+    if node is None or _code_like(whole, code) != code:
+        return None
+    if {one.id for one in own_nodes(node.body) if isinstance(one, ast.Name)} & OF_FRAMES:
+        return None
+    shared = frozenset(code.co_cellvars + code.co_freevars)
+    scope = Scope(code.co_filename, code.co_name, code.co_qualname, frozenset(global_names(node.body)), shared)
+
+    def is_seam(statement: ast.stmt) -> bool:
+        return any(statement.lineno <= line <= (statement.end_lineno or line) for line in seams)
+
+    cutter = Cutter(scope, is_seam, _computes)
+    first = 1 if ast.get_docstring(node, clean=False) is not None else 0
+    node.body = [*node.body[:first], *cutter.block(node.body[first:], ends_loop=False)]
+    if not cutter.stretches:
+        return None
+    receivers = {stretch.name: receiver(stretch) for stretch in cutter.stretches}
+    made = _code_like(compile(tree, code.co_filename, "exec", dont_inherit=True), code)
+    if made is None or made.co_freevars != code.co_freevars:
+        return None
+    made = finished(made, receivers, {stretch.name: scope for stretch in cutter.stretches})
+    remember(made, code)
+    return made
+
+
+def _definition(tree: ast.Module, code: CodeType) -> ast.FunctionDef | None:
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name and _first_line(node) == code.co_firstlineno
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _first_line(node: ast.FunctionDef) -> int:
+    return node.decorator_list[0].lineno if node.decorator_list else node.lineno
+
+
+def _code_like(module: CodeType, code: CodeType) -> CodeType | None:
+    """The code in ``module`` of the function that ``code`` is of."""
+    todo: Sequence[CodeType] = [module]
+    while todo:
+        inner = [const for one in todo for const in one.co_consts if isinstance(const, CodeType)]
+        for one in inner:
+            if (one.co_qualname, one.co_firstlineno) == (code.co_qualname, code.co_firstlineno):
+                return one
+        todo = inner
+    return None
+
+
+def _computes(statements: Iterable[ast.stmt]) -> bool:
+    """Whether statements call something or compute with operators: others are not worth a call of their own."""
+    return any(isinstance(node, ast.Call | ast.BinOp | ast.AugAssign) for node in own_nodes(statements))
