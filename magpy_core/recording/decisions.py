@@ -74,6 +74,7 @@ class Decisions(BasicTracker):
             hint, severity = "Use torch.where, or move the decision out of the region.", None
         found = self.journal.note(code, text, hint=hint, values=values, site=site, severity=severity)
         if cut and found is not None and what != "sizes":
+            self.journal.obstacles.append(found)
             self._cuts.append((found, read if number else f"This branch depends on {read}, a tensor value"))
 
     def hold(self) -> None:

@@ -34,6 +34,7 @@ class Journal:
     def __init__(self, region_id: str, location: Location, set_up: set[str]) -> None:
         self.region_id = region_id
         self.findings: list[Finding] = []
+        self.obstacles: list[Finding] = []  # those that keep the run from being one graph
         self.refused = False
         self.aborted = False
         self.skip_reason = ""
@@ -53,7 +54,9 @@ class Journal:
     ) -> None:  # fmt: skip
         """Refuse to capture this run, and report why at the current line. The recording continues to find other reasons."""
         self.refused = True
-        self.note(code, message, hint=hint, values=values, site=site, place=place)
+        found = self.note(code, message, hint=hint, values=values, site=site, place=place)
+        text = self._quoted(message, site)
+        self.obstacles += [found] if found is not None else [f for f in self.findings if (f.code, f.message) == (code, text)]
 
     def refuse_call(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
         """Refuse a call whose result has no value in the graph: neither the operators that run in it nor uses of its result
@@ -163,6 +166,7 @@ class Journal:
     def revise(self, finding: Finding, message: str, *, hint: str, severity: Severity) -> None:
         """Say something else about what has been reported."""
         at = next(i for i, known in enumerate(self.findings) if known is finding)
+        self.obstacles = [one for one in self.obstacles if one is not finding]
         self.findings[at] = replace(finding, message=message, hint=hint, severity_override=severity)
 
     def _quoted(self, message: str, site: Any = None) -> str:

@@ -105,6 +105,11 @@ class Recorded:
         return self.journal.findings
 
     @property
+    def obstacles(self) -> list[Finding]:
+        """The findings that say what keeps the run from being one graph."""
+        return self.journal.obstacles
+
+    @property
     def refused(self) -> bool:
         return self.journal.refused
 

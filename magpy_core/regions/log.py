@@ -95,6 +95,7 @@ class RegionLog:
         self.findings: dict[Any, Finding] = {}
         self.recompiles: list[Recompile] = []
         self.causes: list[Finding] = []
+        self.obstacles: list[Finding] = []  # what keeps it from being one graph
         self.recompiled_at: list[Location] = []
         self.paths = 0  # recompiles because a decision on data had another outcome
         self.captures_after_step_3 = 0
@@ -129,6 +130,7 @@ class RegionLog:
     def clear(self) -> None:
         self.findings.clear()
         self.recompiles.clear()
+        self.obstacles, self.recompiled_at, self.paths = [], [], 0
 
 
 def is_repeat(finding: Finding, known: Finding) -> bool:

@@ -14,9 +14,15 @@ DECISION = Failure("MP201", "a decision on data or on a random number", "as capt
 
 
 def closest_failures(captures: Iterable[Capture], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Failure]:
-    """The failed guards of the capture that has fewest of them."""
+    """The failed guards of the capture that has fewest of them. One that only numbers and dimensions keep from fitting comes
+    first: with these varying, no other path need be captured."""
     found = [capture.guards.explain(args, kwargs, global_ok=capture.globals_hold()) for capture in captures]
-    return min((failures for failures in found if failures), key=len, default=[DECISION])
+    return min((failures for failures in found if failures), key=_distance, default=[DECISION])
+
+
+def _distance(failures: Sequence[Failure]) -> tuple[bool, int]:
+    vary = all(failure.source is not None and (failure.number or failure.dims) for failure in failures)
+    return not vary, len(failures)
 
 
 def generalise(learned: Learned, failures: Sequence[Failure], *, sizes: bool = True) -> list[Failure]:

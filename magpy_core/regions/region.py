@@ -10,7 +10,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -79,11 +79,29 @@ def outside_regions() -> Iterator[None]:
         _thread.depth = before
 
 
+@dataclass
+class Fallback:
+    """What a region runs that can't be captured whole. ``reason``: why it can't, or empty; ``stretches``: what its calls go to,
+    if its functions were cut."""
+
+    reason: str = ""
+    stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
+    _is_chosen: bool = False
+
+    def choose(self, region: Region) -> None:
+        """Cut the functions of ``region``, once."""
+        options = region.options
+        if region.serves_most:
+            return
+        if not self._is_chosen and options.cut is not None and options.mode == "compiled" and not options.fullgraph:
+            self.stretches = options.cut(region)
+        self._is_chosen = True
+
+
 class Region:
     """One region. Calling it runs the target: by replay where a capture's guards hold, monitored where they do not.
 
-    ``captures``: newest first. ``learned``: what varied, and is symbolic from now on. ``disabled``: why it runs as plain
-    Python, or empty. ``stretches``: what its calls go to, if its functions were cut."""
+    ``captures``: newest first. ``learned``: what varied, and is symbolic from now on."""
 
     def __init__(
         self,
@@ -101,10 +119,23 @@ class Region:
         self.captures: list[Capture] = []
         self.learned = self._nothing_learned()
         self.calls = self.hits = self.recordings = 0
-        self.disabled = ""
-        self.stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
+        self.fallback = Fallback()
         self.log = RegionLog(listeners or Listeners())
         self.times = RegionTimes(options.steps)
+
+    @property
+    def disabled(self) -> str:
+        """Why it runs as plain Python, or empty."""
+        return self.fallback.reason
+
+    @disabled.setter
+    def disabled(self, reason: str) -> None:
+        self.fallback.reason = reason
+
+    @property
+    def serves_most(self) -> bool:
+        """Whether its captures serve most calls, although it may not be captured again."""
+        return bool(self.captures) and 2 * self.hits >= self.calls
 
     @property
     def findings(self) -> dict[Any, Finding]:
@@ -120,7 +151,7 @@ class Region:
         self.log.clear()
         self.learned = self._nothing_learned()
         self.recordings = 0
-        self.disabled = ""
+        self.fallback = Fallback()
 
     def _nothing_learned(self) -> Learned:
         return Learned(dynamic=self.options.dynamic is True)
@@ -131,9 +162,9 @@ class Region:
         before = getattr(_thread, "depth", 0)
         if before and before != _APART:
             return self.target(*args, **kwargs)
-        if self.stretches is not None and not self.options.fullgraph:
+        if self.fallback.stretches is not None:
             self.calls += 1
-            return self.stretches(args, kwargs)
+            return self.fallback.stretches(args, kwargs)
         return self._outermost(args, kwargs, before)
 
     def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Any:
@@ -240,9 +271,8 @@ class Region:
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
         overhead = self.options.overhead
-        if self.disabled and self.options.cut is not None and self.options.mode == "compiled":
-            self.stretches = self.options.cut(self)
-            self.options = replace(self.options, cut=None)
+        if self.disabled:
+            self.fallback.choose(self)
         if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
             return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)
         if not _recording_lock.acquire(blocking=False):
@@ -370,6 +400,7 @@ class Region:
             return None  # with sizes and numbers as they are, the next call may be captured
         findings = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
         self.log.recorded(capture, findings)
+        self.log.obstacles = recorded.obstacles + (self.log.obstacles if capture is not None else [])
         if capture is not None:
             self.captures = [capture, *self.captures]
             self.times.restart(capture)

@@ -75,11 +75,13 @@ class Session:
         return found
 
     def step_function(
-        self, key: Hashable, *, name: str, file: str, line: int, target: Callable[..., Any], parts: Iterable[Region]
-    ) -> StepFunction:
-        """A region, on trial, in place of ``parts``: the regions of the modules and optimizers that it calls."""
+        self, key: Hashable, *, name: str, file: str, line: int, target: Callable[..., Any], parts: Iterable[Region],
+        may_be_cut: bool = False,
+    ) -> StepFunction:  # fmt: skip
+        """A region, on trial, in place of ``parts``: the regions of the modules and optimizers that it calls. ``may_be_cut``:
+        if it can't be captured whole."""
         region = self.region(key, kind="function", name=name, file=file, line=line, target=target)
-        return self._step_functions.add(region, parts)
+        return self._step_functions.add(region, parts, may_be_cut=may_be_cut)
 
     def _add_stretch(self, region: Region) -> None:
         region.id = self._new_id(region.name)

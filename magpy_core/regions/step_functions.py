@@ -16,8 +16,6 @@ from magpy_core.regions.log import Listeners
 if TYPE_CHECKING:
     from magpy_core.regions.region import Region
 
-_REASONS = ("MP1", "MP9")  # findings that say why a region runs as plain Python
-
 
 @dataclass(eq=False)
 class StepFunction:
@@ -29,16 +27,23 @@ class StepFunction:
     failed: Sequence[Finding] = ()
     """What keeps it from being one graph."""
     is_replaced: bool = False
+    obstacles: Sequence[Finding] | None = None
+    """The findings that count, of a part of a function that may be cut again; None: all of the region's."""
+    may_be_cut: bool = False
 
     @property
     def is_refused(self) -> bool:
         """Whether it is no region any more: its parts are."""
-        return bool(self.region.disabled)
+        return bool(self.region.disabled) and not self.region.serves_most
 
     def end(self) -> None:
         """Another region has taken its place."""
         self.is_on_trial, self.is_replaced = False, True
         self.region.forget()
+
+    def give_up(self, obstacles: Sequence[Finding]) -> None:
+        """It can't be cut any more, because of ``obstacles``."""
+        self.obstacles, self.may_be_cut = obstacles, False
 
     def cost(self, ms: float) -> None:
         """How much of a step is in no graph."""
@@ -53,10 +58,10 @@ class StepFunctions:
         self._listeners = listeners
         self._all: list[StepFunction] = []
 
-    def add(self, region: Region, parts: Iterable[Region]) -> StepFunction:
-        """``region`` is on trial from now on, and reports nothing."""
+    def add(self, region: Region, parts: Iterable[Region], *, may_be_cut: bool = False) -> StepFunction:
+        """``region`` is on trial from now on, and reports nothing. ``may_be_cut``: until `StepFunction.give_up`."""
         region.log.listeners = Listeners(step=self._listeners.step)
-        found = StepFunction(region, [(part, part.calls) for part in parts])
+        found = StepFunction(region, [(part, part.calls) for part in parts], may_be_cut=may_be_cut)
         self._all.append(found)
         return found
 
@@ -66,9 +71,12 @@ class StepFunctions:
             region = function.region
             if not function.is_on_trial:
                 continue
+            if region.disabled and function.may_be_cut and not finally_:
+                continue
             if region.disabled:
                 function.is_on_trial = False
-                function.failed = [self._why_not(region, finding) for finding in _reasons(region)]
+                reasons = _reasons(region) if function.obstacles is None else function.obstacles
+                function.failed = [self._why_not(region, finding) for finding in reasons]
                 self._notify(function.failed)
             elif region.hits or (finally_ and region.captures):
                 function.is_on_trial = False
@@ -105,5 +113,4 @@ class StepFunctions:
 
 
 def _reasons(region: Region) -> list[Finding]:
-    reasons = [finding for finding in region.findings.values() if finding.code.startswith(_REASONS)]
-    return reasons or [finding for finding in region.findings.values() if finding.code == "MP203"]
+    return region.log.obstacles or [finding for finding in region.findings.values() if finding.code == "MP203"]

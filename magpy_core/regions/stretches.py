@@ -21,7 +21,6 @@ from magpy_core.stretches.cells import Moved
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.stretch import Stretch
 
-_REASONS = ("MP1", "MP9")  # findings that say why a region runs as plain Python, or where its graph is cut
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
 _VARYING = 3  # captures because of one statement, which is worth no more of them
 _FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
@@ -149,10 +148,9 @@ def cut(region: Region, added: Added) -> Stretches | None:
 def _places(region: Region) -> Iterable[Location]:
     """The statements that keep a region from being captured, and those that ask for a capture again and again; with the calls
     on the way there."""
-    for finding in region.findings.values():
-        if finding.code.startswith(_REASONS):
-            yield from finding.path
-            yield finding.location
+    for finding in region.log.obstacles:
+        yield from finding.path
+        yield finding.location
     for place, number in Counter(region.log.recompiled_at).items():
         if number >= _VARYING:
             yield place

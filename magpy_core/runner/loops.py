@@ -56,15 +56,15 @@ class _Entry:
     def is_refused(self) -> bool:
         return self.trial is None or self.trial.is_refused
 
-    def refused_lines(self) -> list[int]:
-        """The lines of the statements at which the region was refused."""
-        found = []
-        for finding in self.trial.region.findings.values() if self.trial is not None else ():
+    def obstacles(self) -> dict[int, Any]:
+        """What the region was refused for: the first finding of each line of these statements."""
+        found: dict[int, Any] = {}
+        for finding in self.trial.region.log.obstacles if self.trial is not None else ():
             places = [*finding.path, finding.location]
             numbers = (place.range.start.line + 1 for place in places if place.file == self._stretch.scope.file)
-            first = next((number for number in numbers if number in self._stretch.lines), None)
-            if finding.code.startswith(("MP1", "MP9")) and first is not None:
-                found.append(first)
+            line = next((number for number in numbers if number in self._stretch.lines), None)
+            if line is not None:
+                found.setdefault(line, finding)
         return found
 
     def varying_lines(self) -> list[int]:
@@ -112,7 +112,11 @@ class LoopBody:
     def _is_to_be_cut(self, entry: _Entry, function: FunctionType) -> bool:
         if entry.is_refused:
             self._is_settled = True
-            self._cut(entry.refused_lines(), function)
+            obstacles = entry.obstacles()
+            if self._cut(list(obstacles), function):
+                entry.trial.end()
+            elif entry.trial is not None:
+                entry.trial.give_up(list(obstacles.values()))
         elif (lines := entry.varying_lines()) and self._cut(lines, function):
             self._is_settled = True
             entry.trial.end()

@@ -62,11 +62,14 @@ class Monitoring:
         return bool(self._request.get("session_factory") == SESSIONS["magpy"])
 
     def step_function(
-        self, key: Hashable, *, name: str, place: tuple[str, int], target: Callable[..., Any], parts: list[Any]
-    ) -> Any:
+        self, key: Hashable, *, name: str, place: tuple[str, int], target: Callable[..., Any], parts: list[Any],
+        may_be_cut: bool = False,
+    ) -> Any:  # fmt: skip
         """The region, on trial, of a function that runs a whole training step."""
         session, (file, line) = self._session, place
-        return session and session.step_function(key, name=name, file=file, line=line, target=target, parts=parts)
+        return session and session.step_function(
+            key, name=name, file=file, line=line, target=target, parts=parts, may_be_cut=may_be_cut
+        )
 
     def start(self) -> Any:
         """The session, which is created if there is none yet; None if the engine is not available."""

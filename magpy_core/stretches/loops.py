@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any
 
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter
-from magpy_core.stretches.names import global_names, own_nodes
+from magpy_core.stretches.names import bound_names, global_names, own_nodes
 from magpy_core.stretches.originals import remember
 from magpy_core.stretches.stretch import Scope, Stretch, finished
 
@@ -23,14 +23,19 @@ def may_train(source: bytes) -> bool:
     return b"backward(" in source and b".step(" in source
 
 
-def trains(statements: Iterable[ast.stmt]) -> bool:
-    """Whether ``statements`` call `backward` and `step`."""
-    called = {
-        node.func.attr
-        for node in own_nodes(statements)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+def trains(statements: Sequence[ast.stmt]) -> bool:
+    """Whether ``statements`` call `step`, and `backward` on something that they have computed."""
+    called = [
+        node.func for node in own_nodes(statements) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    losses = {
+        name.id
+        for function in called
+        if function.attr == "backward"
+        for name in ast.walk(function.value)
+        if isinstance(name, ast.Name)
     }
-    return {"backward", "step"} <= called
+    return any(function.attr == "step" for function in called) and bool(losses & bound_names(statements))
 
 
 class _Finder(ast.NodeVisitor):
