@@ -98,9 +98,7 @@ class StepFunctions:
     def hides(self, region: Region) -> bool:
         """Whether reports leave out ``region``: it is on trial or refused, or called only inside a step function now."""
         for function in self._all:
-            if function.region is region and (
-                function.is_on_trial or function.failed or function.is_replaced
-            ):
+            if function.region is region and (function.is_on_trial or function.failed or function.is_replaced):
                 return True
             serves = not function.is_on_trial and not function.is_refused
             if serves and any(part is region and part.calls == calls for part, calls in function.parts):

@@ -393,9 +393,7 @@ class Discovery:
         """The region, on trial, of the body of a training loop; None: not possible."""
         make, key = self._monitoring.step_function, ("step", next(self._keys))
         self._monitoring.start()
-        return self._find_or_none(
-            lambda: make(key, name=name, place=place, target=function, parts=[], may_be_cut=True)
-        )
+        return self._find_or_none(lambda: make(key, name=name, place=place, target=function, parts=[], may_be_cut=True))
 
 
 def _caller() -> FrameType | None:

@@ -1,0 +1,215 @@
+"""Functions with all kinds of statements, to be cut everywhere. Each takes no argument and returns what it has seen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def call(*args: Any) -> Any:
+    return args[0] if args else None
+
+
+def exits() -> Any:
+    seen = []
+    for i in range(10):
+        x = call(i * 2)
+        if x == 4:
+            continue
+        seen.append(x)
+        if call(i) == 6:
+            break
+    else:
+        seen.append("not left")
+    while call(True):
+        x += 1
+        if x > 20:
+            return seen, x, i
+    return None
+
+
+def unbound() -> Any:
+    seen = []
+    if call(False):
+        y = call(1)
+    try:
+        seen.append(y)
+    except NameError as error:
+        seen.append(type(error).__name__ and "unbound")
+    y = call(2)
+    del y
+    y = call(3)
+    return seen, y
+
+
+def closures() -> Any:
+    total = 0
+    added = []
+
+    def add(n: int) -> None:
+        nonlocal total
+        total += n
+        added.append(total)
+
+    for i in range(4):
+        add(call(i))
+        later = lambda: (i, total)  # noqa: E731, B023
+    squares = [call(i) ** 2 + total for i in range(3)]
+    return total, added, later(), squares, add.__qualname__
+
+
+def exceptions() -> Any:
+    seen = []
+    for i in range(4):
+        try:
+            seen.append(call(i))
+            if i == 1:
+                raise ValueError(i)
+            if i == 2:
+                continue
+            seen.append(call("after"))
+        except ValueError as error:
+            seen.append(str(error))
+        else:
+            seen.append("else")
+        finally:
+            seen.append(call("finally"))
+    return seen
+
+
+def contexts() -> Any:
+    seen = []
+
+    @contextlib.contextmanager
+    def noted(name: str) -> Iterator[str]:
+        seen.append(call("in " + name))
+        yield name
+        seen.append(call("out " + name))
+
+    with noted("a") as a, noted("b"):
+        for i in range(3):
+            if call(i) == 1:
+                return seen, a, i
+            seen.append(i)
+    return None
+
+
+def annotated() -> Any:
+    x: int = call(3)
+    y: list[int]
+    y = [call(x)]
+    (z := call(5))
+    return x, y, z, [w := call(k) for k in range(3)], w
+
+
+def matches() -> Any:
+    seen = []
+    for value in ([1, 2, 3], {"a": 1, "b": 2}, "text", 5):
+        match call(value):
+            case [first, *rest]:
+                seen.append((first, rest))
+            case {"a": a, **others}:
+                seen.append((a, others))
+            case str() as text:
+                seen.append(call(text))
+            case _:
+                break
+    return seen, first, rest, a, others, text
+
+
+def imports() -> Any:
+    import os.path as p
+    import sys
+
+    from collections import Counter as C
+
+    return p is os.path, call(sys.__name__), C("aab")["a"]
+
+
+def definitions() -> Any:
+    class Inner:
+        name = call("n")
+
+        def method(self) -> str:
+            return type(self).__qualname__ + call(".m")
+
+    def inner(n: int, m: int = call(2)) -> int:
+        return n + m
+
+    return Inner().method(), Inner.name, inner(1), inner.__qualname__, inner.__code__.co_name
+
+
+counter = 0
+
+
+def global_names() -> Any:
+    global counter
+    counter = call(0)
+    for _ in range(3):
+        counter += call(1)
+    return counter
+
+
+def nested_loops() -> Any:
+    """A docstring."""
+    seen = []
+    for i in range(3):
+        for j in range(3):
+            if call(j) > i:
+                break
+            if call(i + j) == 2:
+                continue
+            seen.append((i, j))
+        else:
+            seen.append(call("all"))
+            continue
+        seen.append(call("left"))
+    return seen, nested_loops.__doc__
+
+
+def generator() -> Any:
+    def numbers() -> Iterator[int]:
+        for i in range(3):
+            x = call(i) + 1
+            yield x
+            x = call(x)
+
+    return list(numbers())
+
+
+class _Base:
+    def value(self) -> int:
+        return 1
+
+
+class _Derived(_Base):
+    __private = 5
+
+    def value(self) -> int:
+        x = call(super().value())
+        y = call(self.__private)
+        x += y
+        return x
+
+
+def methods() -> Any:
+    return _Derived().value()
+
+
+def swaps() -> Any:
+    a, b = call(1), call(2)
+    a, b = b, a
+    *most, last = call([1, 2, 3])
+    d = {}
+    d["k"] = call(a)
+    d["k"] += 1
+    return a, b, most, last, d
+
+
+FUNCTIONS: list[Callable[[], Any]] = [
+    exits, unbound, closures, exceptions, contexts, annotated, matches, imports, definitions, global_names, nested_loops,
+    generator, methods, swaps,
+]  # fmt: skip
+METHODS = [_Derived.value]
