@@ -24,7 +24,7 @@ from tests.programs import dynamic
 from tests.programs.dynamic import PROGRAMS, build, seed
 from tests.soundness.harness.compare import differences
 
-_QUICK, _MANY = 10, 100
+_QUICK, _MANY = 6, 100
 
 
 class Paths:

@@ -17,7 +17,7 @@ SIZE, STRIDE, CLASSES = 96, 8, 3
 
 def nms(boxes: np.ndarray, scores: np.ndarray, threshold: float = 0.3) -> list[int]:
     x1, y1, x2, y2 = boxes.T
-    areas = (x2 - x1) * (y2 - y1)
+    areas = (x2 - x1) * (y2 - y1) + 1e-6
     order = scores.argsort(kind="stable")[::-1]
     keep = []
     while order.size > 0:
