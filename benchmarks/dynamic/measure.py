@@ -1,0 +1,143 @@
+"""One program in this process: eager, torch.compile and MagPy by turns over inputs of varied paths. Key type: Contender."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any
+
+import torch
+from torch import nn
+
+import magpy_core
+from magpy_core.regions.api import region_of
+from tests.programs.dynamic import build, seed
+
+INPUTS = 8  # timed over and over, with other random numbers each time
+_FEWEST_PASSES = 3  # of the warm-up: recorded, guards hold once more, compiled
+_ROUNDS = 5
+_FEWEST_ROUNDS = 2
+
+
+class Contender:
+    """The program under one compiler, None for eager. ``failure``: the exception that it raised, if any."""
+
+    def __init__(self, name: str, compiler: Callable[[Any], Any] | None) -> None:
+        self.program = build(name)
+        self.call = self.program.call
+        self.compiled: list[Any] = []
+        self.failure = ""
+        self.seconds: list[float] = []
+        for region in self.program.regions if compiler is not None else ():
+            assert compiler is not None
+            self.compiled.append(compiler(region))
+            if region is self.program.call:
+                self.call = self.compiled[-1]
+
+    def run(self, i: int, turn: int) -> float:
+        """Seconds of the call for input ``i``; random numbers depend on ``i`` and ``turn``."""
+        argument = self.program.input(i)
+        seed(1000 * turn + i)
+        start = time.perf_counter()
+        try:
+            self.call(argument)
+        except Exception as error:
+            self.failure = f"{type(error).__name__}: {error}".splitlines()[0]
+        return time.perf_counter() - start
+
+    def warm(self, seconds: float, compilations: Callable[[], int]) -> bool:
+        """Pass over the inputs until nothing more is compiled. Whether that was so before the time was over."""
+        end, turn = time.perf_counter() + seconds, 0
+        while not self.failure:
+            before = compilations()
+            for i in range(INPUTS):
+                self.run(i, turn)
+                if self.failure or time.perf_counter() > end:
+                    return False
+            turn += 1
+            if turn >= _FEWEST_PASSES and compilations() == before:
+                return True
+        return False
+
+
+def _in_place(target: Any) -> Any:
+    """``torch.compile`` with its defaults; a module in place, so that the program's own references are compiled too."""
+    if isinstance(target, nn.Module):
+        target.compile()
+        return target
+    return torch.compile(target)
+
+
+def _timed(contenders: list[Contender], seconds: float) -> None:
+    """All calls in turns, in rotating order, for at most about ``seconds`` but two rounds."""
+    end, order = time.perf_counter() + seconds, list(contenders)
+    gc.collect()
+    for contender in contenders:
+        contender.seconds = []
+    for turn in range(_ROUNDS):
+        if turn >= _FEWEST_ROUNDS and time.perf_counter() > end:
+            break
+        for i in range(INPUTS):
+            for contender in order:
+                contender.seconds.append(contender.run(i, 100 + turn))
+            order.append(order.pop(0))
+
+
+def _ratio(contender: Contender, base: Contender) -> dict[str, Any]:
+    """Of all calls together, and the median of the ratios per call."""
+    if contender.failure:
+        return {"failure": contender.failure}
+    ratios = [x / y for x, y in zip(contender.seconds, base.seconds, strict=True)]
+    return {"total": sum(contender.seconds) / sum(base.seconds), "median": median(ratios)}
+
+
+def measure(name: str, seconds: float) -> Iterator[dict[str, Any]]:
+    """First eager and MagPy, then torch.compile as well. Each compiler warms up for at most about ``seconds``."""
+    from torch._dynamo import utils
+
+    torch.set_num_threads(1)
+    eager = Contender(name, None)
+    eager.warm(seconds, lambda: 0)
+    ours = Contender(name, lambda target: magpy_core.compile(target, backend="inductor", wait=True))
+    regions = [region_of(compiled) for compiled in ours.compiled]
+    warmed = {"MagPy": ours.warm(seconds, lambda: sum(region.recordings for region in regions))}
+
+    def timed(*others: Contender) -> dict[str, Any]:
+        calls, hits = sum(region.calls for region in regions), sum(region.hits for region in regions)
+        _timed([eager, *(contender for contender in (*others, ours) if not contender.failure)], seconds / 2)
+        return {
+            "eager_ms": 1e3 * median(eager.seconds),
+            "MagPy": _ratio(ours, eager),
+            "captures": sum(len(region.captures) for region in regions),
+            "recordings": sum(region.recordings for region in regions),
+            "plain": next((region.disabled for region in regions if region.disabled), ""),
+            "findings": sorted({finding.code for region in regions for finding in region.findings.values()}),
+            "served": (sum(region.hits for region in regions) - hits)
+            / max(1, sum(region.calls for region in regions) - calls),
+            "warmed": warmed,
+        }
+
+    yield timed()
+    # torch.compile comes second: it leaves marks in code that later recordings would have to look for
+    utils.set_compilation_metrics_limit(100_000)
+    utils.clear_compilation_metrics()
+    utils.counters.clear()
+    theirs = Contender(name, _in_place)
+    warmed["torch.compile"] = theirs.warm(seconds, lambda: len(utils.get_compilation_metrics()))
+    found = timed(theirs)
+    frames = [str(metrics.compile_id).strip("[]") for metrics in utils.get_compilation_metrics()]
+    yield found | {
+        "torch.compile": _ratio(theirs, eager),
+        "graphs": utils.counters["stats"]["unique_graphs"],
+        "recompiles": sum(not frame.endswith("/0") for frame in frames),
+        "breaks": sum(utils.counters["graph_break"].values()),
+    }
+
+
+if __name__ == "__main__":
+    for found in measure(sys.argv[1], float(sys.argv[2])):
+        print(json.dumps(found), flush=True)
