@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import Location
@@ -41,7 +42,11 @@ def tensor_failure(
             d for d, (a, b) in enumerate(zip(recorded.shape, now.shape, strict=True)) if a != b and (d not in free or b < 2)
         )
         if dims:
-            return Failure("MP201", f"{name}.shape", str(recorded.shape), str(now.shape), source=source, dims=dims)
+            of_module = issubclass(recorded.type, nn.Parameter)
+            return Failure(
+                "MP201", f"{name}.shape", str(recorded.shape), str(now.shape), source=source,
+                dims=() if of_module else dims, other_parameter=of_module,
+            )  # fmt: skip
         if recorded.stride != now.stride and not free:
             return Failure("MP201", f"{name}.stride()", str(recorded.stride), str(now.stride), source=source)
         return None

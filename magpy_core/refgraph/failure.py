@@ -20,6 +20,7 @@ class Failure:
     source: Source | None = None
     number: bool = False  # a number changed into another number of the same type: it can become symbolic
     dims: tuple[int, ...] = ()
+    other_parameter: bool = False  # the size of a parameter differs: it is that of another module
     path: tuple[Location, ...] = ()  # to a read in a library: ``location`` is the user's call into it
 
     @property

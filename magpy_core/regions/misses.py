@@ -27,7 +27,8 @@ def _distance(failures: Sequence[Failure]) -> tuple[bool, int]:
 
 def generalise(learned: Learned, failures: Sequence[Failure], *, sizes: bool = True) -> list[Failure]:
     """Add to ``learned`` the numbers and dimensions that vary; returns the failures that this explains. ``sizes``: False if
-    dimensions are not to vary."""
+    dimensions are not to vary. Those of a module's inputs don't if the module is another one."""
+    sizes = sizes and not any(failure.other_parameter for failure in failures)
     out = []
     for failure in failures:
         if failure.source is None:

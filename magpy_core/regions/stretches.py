@@ -48,7 +48,6 @@ class _Receiver:
 
 
 _functions = Functions(_Receiver)
-_cutting = threading.Lock()
 
 
 class Stretches:
@@ -62,7 +61,8 @@ class Stretches:
         """A call of the region."""
         before, _active.stretches = _active.stretches, self
         try:
-            return self._region.target(*args, **kwargs)
+            with _functions.serving():
+                return self._region.target(*args, **kwargs)
         finally:
             _active.stretches = before
 
@@ -158,5 +158,4 @@ def _places(region: Region) -> Iterable[Location]:
 
 def _cut_at(places: Iterable[Location]) -> bool:
     lines = [Line(one.file, one.function, one.range.start.line + 1) for one in places if is_user_file(one.file)]
-    with _cutting:
-        return _functions.add_seams(dict.fromkeys(lines))
+    return _functions.add_seams(dict.fromkeys(lines))

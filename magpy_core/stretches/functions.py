@@ -1,7 +1,8 @@
-"""Functions of the program whose code calls stretches, from one call of them to the next. Key types: Functions, Line.
+"""Functions of the program whose code calls stretches, while `Functions.serving` is entered. Key types: Functions, Line.
 
 A function's code is replaced in the function object, which reaches bound methods and closures, too. It is compiled from the
-source, if that still gives the code which the function has.
+source, if that still gives the code which the function has. Otherwise the function keeps its own code: torch.compile, for one,
+would fail on the other.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import ast
 import gc
 import linecache
-from collections.abc import Callable, Collection, Iterable, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter
 from magpy_core.stretches.names import global_names, own_nodes
-from magpy_core.stretches.originals import original_of, remember
+from magpy_core.stretches.originals import remember
 from magpy_core.stretches.stretch import Scope, Stretch, finished
 
 #: Makes what calls of a stretch go to, as ``receiver @ function``.
@@ -36,6 +39,7 @@ class Line:
 class _CutFunction:
     original: CodeType
     functions: list[FunctionType]
+    made: CodeType | None = None
     seams: set[int] = field(default_factory=set)
     is_settled: bool = False
     """Whether it can't be cut (again)."""
@@ -48,14 +52,34 @@ class Functions:
         self._receiver = receiver
         self._cut: list[_CutFunction] = []
         self._receivers: dict[tuple[str, str, range], Any] = {}
+        self._serving = 0
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """In this context, the functions call stretches; in all threads."""
+        with self._lock:
+            self._serving += 1
+            if self._serving == 1:
+                for cut in self._cut:
+                    _exchange(cut.functions, cut.original, cut.made)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._serving -= 1
+                if not self._serving:
+                    for cut in self._cut:
+                        _exchange(cut.functions, cut.made, cut.original)
 
     def add_seams(self, lines: Iterable[Line]) -> bool:
         """Statements of these lines are in no stretch from now on. Returns whether a function was cut (again)."""
-        wanted: dict[int, tuple[_CutFunction, set[int]]] = {}
-        for line in lines:
-            for cut in self._functions_of(line):
-                wanted.setdefault(id(cut), (cut, set()))[1].add(line.number)
-        return any([self._cut_again(cut, numbers) for cut, numbers in wanted.values()])
+        with self._lock:
+            wanted: dict[int, tuple[_CutFunction, set[int]]] = {}
+            for line in lines:
+                for cut in self._functions_of(line):
+                    wanted.setdefault(id(cut), (cut, set()))[1].add(line.number)
+            return any([self._cut_again(cut, numbers) for cut, numbers in wanted.values()])
 
     def _functions_of(self, line: Line) -> list[_CutFunction]:
         known = [cut for cut in self._cut if _contains(cut.original, line)]
@@ -63,7 +87,7 @@ class Functions:
             return known
         by_code: dict[int, _CutFunction] = {}
         for one in gc.get_objects():
-            if type(one) is FunctionType and _contains(one.__code__, line) and original_of(one.__code__) is None:
+            if type(one) is FunctionType and _contains(one.__code__, line):
                 code = one.__code__
                 by_code.setdefault(id(code), _CutFunction(code, [])).functions.append(one)
         self._cut += by_code.values()
@@ -77,8 +101,9 @@ class Functions:
         cut.is_settled = made is None
         if made is None:
             return False
-        for function in cut.functions:
-            function.__code__ = made
+        if self._serving:
+            _exchange(cut.functions, cut.made or cut.original, made)
+        cut.made = made
         return True
 
     def _receiver_of(self, stretch: Stretch) -> Any:
@@ -87,6 +112,12 @@ class Functions:
         if found is None:
             found = self._receivers[key] = self._receiver(stretch)
         return found
+
+
+def _exchange(functions: Iterable[FunctionType], old: CodeType | None, new: CodeType | None) -> None:
+    for function in functions:
+        if new is not None and function.__code__ is old:  # or the program has replaced it
+            function.__code__ = new
 
 
 def _contains(code: CodeType, line: Line) -> bool:

@@ -122,15 +122,28 @@ def test_seams_are_added_to_functions_by_their_lines() -> None:
     counted = Counted()
     functions = Functions(counted.receiver)
     code, (first, second) = sums.__code__, lines_of(sums)[2:4]
-    try:
-        assert functions.add_seams([Line(code.co_filename, "sums", first)])
+    assert functions.add_seams([Line(code.co_filename, "sums", first)])
+    assert sums(3) == 6 and counted.calls == 0 and sums.__code__ is code, "only while they are to serve"
+    with functions.serving():
         assert sums(3) == 6 and counted.calls == 4
-        assert not functions.add_seams([Line(code.co_filename, "sums", first)])
+        with functions.serving():
+            assert not functions.add_seams([Line(code.co_filename, "sums", first)])
+            assert functions.add_seams([Line(code.co_filename, "sums", second)])
+        assert sums(3) == 6 and counted.calls == 5
+    assert sums.__code__ is code
+    ranges = [(stretch.lines.start, stretch.lines.stop) for stretch in counted.stretches]
+    assert len(ranges) == len(set(ranges)) == 2  # a stretch of the same lines keeps its receiver
+    assert not functions.add_seams([Line(code.co_filename, "unknown", 3)])
 
-        assert functions.add_seams([Line(code.co_filename, "sums", second)])
-        assert sums(3) == 6
-        ranges = [(stretch.lines.start, stretch.lines.stop) for stretch in counted.stretches]
-        assert len(ranges) == len(set(ranges)) == 2  # a stretch of the same lines keeps its receiver
-        assert not functions.add_seams([Line(code.co_filename, "unknown", 3)])
+
+def test_code_that_the_program_has_replaced_stays() -> None:
+    functions = Functions(Counted().receiver)
+    code, other = sums.__code__, sums.__code__.replace(co_name="other")
+    assert functions.add_seams([Line(code.co_filename, "sums", lines_of(sums)[2])])
+    sums.__code__ = other
+    try:
+        with functions.serving():
+            assert sums.__code__ is other
+        assert sums.__code__ is other
     finally:
         sums.__code__ = code
