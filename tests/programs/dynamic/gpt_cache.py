@@ -8,7 +8,7 @@ from torch import nn
 
 from tests.programs.dynamic.program import Program
 
-WORDS, STOP, CONTEXT, WIDTH, HEADS = 120, 0, 24, 96, 4
+WORDS, STOP, CONTEXT, WIDTH, HEADS = 120, 0, 14, 128, 4
 
 Cache = tuple[torch.Tensor, torch.Tensor]
 
@@ -43,7 +43,7 @@ class Block(nn.Module):
 
 
 class Generator(nn.Module):
-    def __init__(self, layers: int = 3) -> None:
+    def __init__(self, layers: int = 2) -> None:
         super().__init__()
         self.tokens, self.positions = nn.Embedding(WORDS, WIDTH), nn.Embedding(CONTEXT, WIDTH)
         self.blocks = nn.ModuleList(Block() for _ in range(layers))
