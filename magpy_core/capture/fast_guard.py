@@ -95,9 +95,9 @@ class FastGuard:
         result = self._full(args, kwargs)
         if served:
             self._wait = min(self._wait, 1)
-        elif result is not MISS:
+        else:  # also if it does not fit: other captures serve, or other objects at each call
             self._wait = min(2 * self._wait or 1, _LONGEST) if not dict_tags.eagerly() else 0
-            if len(moved) <= _MOST_MOVED:
+            if result is not MISS and len(moved) <= _MOST_MOVED:
                 self._volatile |= moved
         self._left = self._wait
         return result

@@ -43,7 +43,7 @@ class RegionSummary:
     """One line per region. Times are milliseconds per call (medians); None when not measured."""
 
     id: str
-    kind: str  # "module" | "optimizer" | "function"
+    kind: str  # "module" | "optimizer" | "function" | "step" (body of a training loop) | "stretch" (statements)
     name: str
     file: str
     line: int  # 1-based

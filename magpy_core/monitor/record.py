@@ -24,9 +24,9 @@ from magpy_core._compat.torch.dynamo import Marks, bypass, lift_marks, restore_m
 from magpy_core._compat.torch.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
-from magpy_core.stretches.originals import original_of
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.hooks import Handlers, active, belongs_to_user, contain
+from magpy_core.stretches.originals import original_of
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 

@@ -27,8 +27,8 @@ from magpy_core.recording import marks
 from magpy_core.regions import module_call, provider
 from magpy_core.regions.options import Options
 from magpy_core.regions.plain import disable_module, plain_function
-from magpy_core.regions.stretches import cut
 from magpy_core.regions.region import Region, disabled, line_location
+from magpy_core.regions.stretches import cut
 
 __all__ = [
     "Capture",

@@ -9,6 +9,7 @@ Key types: RegionLog, Listeners, StepCounts.
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -96,8 +97,8 @@ class RegionLog:
         self.recompiles: list[Recompile] = []
         self.causes: list[Finding] = []
         self.obstacles: list[Finding] = []  # what keeps it from being one graph
-        self.recompiled_at: list[Location] = []
-        self.paths = 0  # recompiles because a decision on data had another outcome
+        self.varied: Counter[Location | None] = Counter()
+        """Where the values were read that made captures necessary, except for what is symbolic now; None: decisions."""
         self.captures_after_step_3 = 0
         self.counts = StepCounts()
 
@@ -130,7 +131,8 @@ class RegionLog:
     def clear(self) -> None:
         self.findings.clear()
         self.recompiles.clear()
-        self.obstacles, self.recompiled_at, self.paths = [], [], 0
+        self.obstacles = []
+        self.varied.clear()
 
 
 def is_repeat(finding: Finding, known: Finding) -> bool:

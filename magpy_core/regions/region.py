@@ -32,7 +32,7 @@ from magpy_core.recording.recording import Recording
 from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded
 from magpy_core.regions.log import Listeners, RegionLog
-from magpy_core.regions.misses import DECISION, closest_failures, generalise
+from magpy_core.regions.misses import closest_failures, generalise
 from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
 from magpy_core.regions.reporting import capture_findings, recompile_finding
@@ -41,7 +41,7 @@ from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
 _CHEAP = 0.03  # of a call
-_MOST_PATHS = 3  # other paths than the first, of a region that can be cut
+_MOST_VARIED = 3  # more captures because of one value or decision, of a region that can be cut
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -320,21 +320,21 @@ class Region:
         if not self.captures:
             return True
         failures = closest_failures(self.captures, args, kwargs)
-        if failures == [DECISION] and self.options.cut is not None:
-            if self.log.paths >= _MOST_PATHS - 1:
-                self.disabled = f"{_MOST_PATHS + 1} paths"
-                return False
         learned = generalise(self.learned, failures, sizes=self.options.dynamic is not False)
         others = [f for f in failures if f not in learned]
-        self.log.paths += failures == [DECISION]
         first = (others or failures)[0]
         place = first.location
         if place is None or not is_user_file(place.file):
             place = self.location
+        if others and self.options.cut is not None:
+            self.log.varied[first.location] += 1
+            most = _MOST_VARIED - (first.location is None)
+            if self.log.varied[first.location] > most and not self.serves_most:
+                self.disabled = f"captured too often because of one {'decision' if first.location is None else 'value'}"
+                return False
         self.recompiles.append(
             Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
         )
-        self.log.recompiled_at.append(place)
         for failure in learned + others[:1]:
             found = recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1)
             self.log.causes.append(self.log.add(found))

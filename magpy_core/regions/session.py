@@ -80,7 +80,8 @@ class Session:
     ) -> StepFunction:  # fmt: skip
         """A region, on trial, in place of ``parts``: the regions of the modules and optimizers that it calls. ``may_be_cut``:
         if it can't be captured whole."""
-        region = self.region(key, kind="function", name=name, file=file, line=line, target=target)
+        kind = "step" if may_be_cut else "function"
+        region = self.region(key, kind=kind, name=name, file=file, line=line, target=target)
         return self._step_functions.add(region, parts, may_be_cut=may_be_cut)
 
     def _add_stretch(self, region: Region) -> None:

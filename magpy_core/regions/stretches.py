@@ -7,14 +7,13 @@ functions on the way there. Stretches serve only in calls of the region that the
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
 from magpy_core.capture.build import Capture
-from magpy_core.findings import Finding, Location
+from magpy_core.findings import Location
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.regions.region import Region, busy, line_location
 from magpy_core.stretches.cells import Moved
@@ -44,7 +43,10 @@ class _Receiver:
 
     def __matmul__(self, function: FunctionType) -> Any:
         stretches = _active.stretches
-        return function() if stretches is None or busy() else stretches.run(self._stretch, function)
+        if stretches is None or busy():
+            return function()
+        served = stretches.served.get(self._stretch) or stretches.serve(self._stretch)
+        return served.call(function)
 
 
 _functions = Functions(_Receiver)
@@ -55,7 +57,7 @@ class Stretches:
 
     def __init__(self, region: Region, added: Added) -> None:
         self._region, self._added = region, added
-        self._served: dict[Stretch, _Served] = {}
+        self.served: dict[Stretch, _Served] = {}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
@@ -66,11 +68,9 @@ class Stretches:
         finally:
             _active.stretches = before
 
-    def run(self, stretch: Stretch, function: FunctionType) -> Any:
-        served = self._served.get(stretch)
-        if served is None:
-            served = self._served[stretch] = _Served(stretch, self)
-        return served.call(function)
+    def serve(self, stretch: Stretch) -> _Served:
+        served = self.served[stretch] = _Served(stretch, self)
+        return served
 
     def make(self, stretch: Stretch, target: FunctionType) -> Region:
         """The region of a stretch."""
@@ -85,8 +85,27 @@ class Stretches:
 
 
 class _Entry:
+    """The region of a stretch, for the entries of its frame that have the same shared variables."""
+
     def __init__(self, moved: Moved, region: Region) -> None:
-        self.moved, self.region, self.recordings = moved, region, 0
+        self.moved, self.region = moved, region
+        self._recordings = 0
+        self._is_measured = False
+
+    def is_worthless(self) -> bool:
+        """After a call: whether the stretch is to be plain Python."""
+        region = self.region
+        if region.recordings != self._recordings:
+            self._recordings, self._is_measured = region.recordings, False
+            region.options = replace(region.options, measure=True)
+            return all(map(_is_small, region.captures))
+        if region.disabled:
+            return not region.serves_most
+        if not self._is_measured and region.times.is_settled:
+            self._is_measured = True
+            region.options = replace(region.options, measure=region.options.steps is not None)
+            return region.times.is_slower()
+        return False
 
 
 class _Served:
@@ -95,41 +114,28 @@ class _Served:
     def __init__(self, stretch: Stretch, stretches: Stretches) -> None:
         self._stretch, self._stretches = stretch, stretches
         self._entries: list[_Entry] = []
-        self._lock = threading.Lock()  # the variables are moved into cells that all threads share
         self._is_plain = False
 
     def call(self, function: FunctionType) -> Any:
-        if self._is_plain or not self._lock.acquire(blocking=False):
+        entry = None if self._is_plain else self._entry(function)
+        if entry is None:
             return function()
-        try:
-            entry = self._entry(function)
-            if entry is None:
-                return function()
-            region = entry.region
-            result = entry.moved.call(function, region)
-            if region.disabled or entry.recordings != region.recordings:
-                entry.recordings = region.recordings
-                self._judge(region)
-            return result
-        finally:
-            self._lock.release()
+        result = entry.moved.call(function, entry.region)
+        if entry.is_worthless():
+            self._is_plain = True
+            _cut_at(_places(entry.region))
+        return result
 
     def _entry(self, function: FunctionType) -> _Entry | None:
         shared = self._stretch.scope.shared
-        found = next((entry for entry in self._entries if entry.moved.fits(function, shared)), None)
-        if found is None and len(self._entries) < _ENTRIES:
-            moved = Moved(function, shared)
-            found = _Entry(moved, self._stretches.make(self._stretch, moved.target))
-            self._entries.append(found)
-        return found
-
-    def _judge(self, region: Region) -> None:
-        """After a recording: whether the region is worth anything."""
-        if region.disabled:
-            self._is_plain = True
-            _cut_at(_places(region))
-        elif region.captures and all(map(_is_small, region.captures)):
-            self._is_plain = True
+        for entry in self._entries:
+            if entry.moved.fits(function, shared):
+                return entry
+        if len(self._entries) == _ENTRIES:
+            return None
+        moved = Moved(function, shared)
+        self._entries.append(_Entry(moved, self._stretches.make(self._stretch, moved.target)))
+        return self._entries[-1]
 
 
 def _is_small(capture: Capture) -> bool:
@@ -151,9 +157,7 @@ def _places(region: Region) -> Iterable[Location]:
     for finding in region.log.obstacles:
         yield from finding.path
         yield finding.location
-    for place, number in Counter(region.log.recompiled_at).items():
-        if number >= _VARYING:
-            yield place
+    yield from (place for place, number in region.log.varied.items() if place and number >= _VARYING)
 
 
 def _cut_at(places: Iterable[Location]) -> bool:

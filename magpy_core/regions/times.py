@@ -64,6 +64,11 @@ class RegionTimes:
         """Whether it takes turns from one step of the program to the next, so that its backward pass counts."""
         return self.steps.are_whole and (self.has_history or self._per_step <= _FEW)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the calls that are timed are over."""
+        return self.turn >= _STEADY.stop and not (self.by_step and self.steps.turns.is_open)
+
     def restart(self, capture: Capture | None = None) -> None:
         """Other code runs from now on: ``capture``, which is new, or one that has been compiled."""
         self.turn, self._uncut = 0, _BETWEEN_GRAPHS

@@ -14,7 +14,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.stretches.cells import Moved, renewed
-from magpy_core.stretches.cutting import Cutter
+from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.loops import cut_loops, may_train, trains
 from magpy_core.stretches.stretch import Stretch, code_of, finished
 
@@ -69,18 +69,15 @@ class _Entry:
 
     def varying_lines(self) -> list[int]:
         """The lines of statements because of which the region was captured again and again, if that is news."""
-        recompiles = self.trial.region.recompiles
-        if len(recompiles) == self._recompiles:
+        region = self.trial.region
+        if len(region.recompiles) == self._recompiles:
             return []
-        self._recompiles = len(recompiles)
-        scope, lines = self._stretch.scope, self._stretch.lines
-        at = Counter(
-            statement.lineno
-            for one in recompiles
-            if one.file == scope.file and one.line in lines
-            for statement in self._stretch.statements
-            if statement.lineno <= one.line <= (statement.end_lineno or one.line)
-        )
+        self._recompiles = len(region.recompiles)
+        at: Counter[int] = Counter()
+        for place, number in region.log.varied.items():
+            line = place.range.start.line + 1
+            if place.file == self._stretch.scope.file and line in self._stretch.lines:
+                at.update({one.lineno: number for one in self._stretch.statements if covers(one, line)})
         return [line for line, number in at.items() if number >= _VARYING]
 
 
@@ -146,7 +143,7 @@ class LoopBody:
         stretch = self._stretch
 
         def is_seam(statement: ast.stmt) -> bool:
-            return any(statement.lineno <= line <= (statement.end_lineno or line) for line in seams)
+            return any(covers(statement, line) for line in seams)
 
         cutter = Cutter(stretch.scope, is_seam, trains)
         body = cutter.block(stretch.statements, ends_loop=stretch.ends_loop) if seams else []

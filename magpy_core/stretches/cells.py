@@ -7,6 +7,7 @@ closures of the program may hold are used as they are. Key type: Moved.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -20,16 +21,22 @@ class Moved:
         self._fixed = [i for i, name in enumerate(code.co_freevars) if name not in shared]
         self._real = tuple(cell for name, cell in zip(code.co_freevars, cells, strict=True) if name in shared)
         own = tuple(cell if name in shared else CellType() for name, cell in zip(code.co_freevars, cells, strict=True))
+        self._lock = threading.Lock()
         self._cells = [own[i] for i in self._fixed]
         self.target = renewed(function, code, own)
 
     def fits(self, function: FunctionType, shared: Collection[str]) -> bool:
         """Whether the function of another entry of the frame has the same shared cells."""
+        if not self._real:
+            return True
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         return tuple(map(id, self._real)) == tuple(id(cell) for name, cell in cells if name in shared)
 
     def call(self, function: FunctionType, run: Callable[[], Any]) -> Any:
-        """What ``run``, which calls the target, returns; meanwhile the variables are in the target's cells."""
+        """What ``run``, which calls the target, returns; meanwhile the variables are in the target's cells. If another thread's
+        are there now, the function itself is called."""
+        if not self._lock.acquire(blocking=False):
+            return function()
         closure = function.__closure__ or ()
         frame = [closure[i] for i in self._fixed]
         _move(frame, self._cells)
@@ -37,6 +44,7 @@ class Moved:
             return run()
         finally:
             _move(self._cells, frame)
+            self._lock.release()
 
 
 def _move(source: list[CellType], target: list[CellType]) -> None:

@@ -81,6 +81,11 @@ def _ends_loop(statement: ast.stmt, block: str, is_last: bool) -> bool:
     return is_last
 
 
+def covers(statement: ast.stmt, line: int) -> bool:
+    """Whether ``line`` is in the statement."""
+    return statement.lineno <= line <= (statement.end_lineno or statement.lineno)
+
+
 def can_be_moved(statement: ast.stmt, scope: Scope) -> bool:
     """Whether a statement may run in a function of its own."""
     for node in own_nodes([statement]):

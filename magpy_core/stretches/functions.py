@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
-from magpy_core.stretches.cutting import OF_FRAMES, Cutter
+from magpy_core.stretches.cutting import OF_FRAMES, Cutter, covers
 from magpy_core.stretches.names import global_names, own_nodes
 from magpy_core.stretches.originals import remember
 from magpy_core.stretches.stretch import Scope, Stretch, finished
@@ -144,7 +144,7 @@ def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> 
     scope = Scope(code.co_filename, code.co_name, code.co_qualname, frozenset(global_names(node.body)), shared)
 
     def is_seam(statement: ast.stmt) -> bool:
-        return any(statement.lineno <= line <= (statement.end_lineno or line) for line in seams)
+        return any(covers(statement, line) for line in seams)
 
     cutter = Cutter(scope, is_seam, _computes)
     first = 1 if ast.get_docstring(node, clean=False) is not None else 0

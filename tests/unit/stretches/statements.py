@@ -122,7 +122,6 @@ def matches() -> Any:
 def imports() -> Any:
     import os.path as p
     import sys
-
     from collections import Counter as C
 
     return p is os.path, call(sys.__name__), C("aab")["a"]

@@ -1,0 +1,251 @@
+"""Training loops that stand in a function or in the script: their bodies are regions, cut where they must be."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magpy_core.runner.request import SESSIONS
+from tests.programs import inline
+from tests.programs.runner_help import Ran, plainly, under_magpy, write
+from tests.programs.spare import printed
+
+FOLDER = Path(inline.__file__).parent
+
+#: Scripts as users write them, and which share of their steps is one graph at least (of 60 steps, each path recorded first).
+SCRIPTS = {
+    "accumulate": 0.5,
+    "amp": 0.6,
+    "closure_loop": 0.2,
+    "dcgan": 0.5,
+    "early_stop": 0.4,
+    "ema_teacher": 0.2,
+    "mingpt_trainer": 0.6,
+    "mnist": 0.5,
+    "module_level": 0.6,
+    "nanogpt_train": 0.0,  # batches are fetched between the forward and the backward pass
+    "rnn_sequence": 0.0,  # LBFGS
+    "tqdm_loop": 0.5,
+    "vae": 0.4,
+    "word_language_model": 0.4,
+}
+QUICK = ("closure_loop", "early_stop", "mnist", "module_level")
+
+
+def run(folder: Path, script: str = "prog.py", **options: Any) -> Ran:
+    options = {"session_factory": SESSIONS["magpy"], "mode": "run", "backend": "eager", "steps": 0, **options}
+    ran = under_magpy(folder, script=script, **options)
+    assert ran.outcome.kind == "ok", ran.stderr.decode()
+    return ran
+
+
+def of_steps(ran: Ran) -> list[Any]:
+    return [region for region in ran.outcome.report.regions if region.kind == "step"]
+
+
+def test_there_is_a_share_for_each_script() -> None:
+    assert set(SCRIPTS) == {file.stem for file in FOLDER.glob("*.py")} - {"__init__"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in SCRIPTS])
+def test_scripts_print_what_they_print_in_plain_python(tmp_path: Path, name: str) -> None:
+    shutil.copy(FOLDER / f"{name}.py", tmp_path / "prog.py")
+    ran = run(tmp_path)
+    assert ran.stdout == printed(tmp_path)
+    assert "MP901" not in ran.codes
+    steps = of_steps(ran)
+    assert sum(region.hits for region in steps) >= SCRIPTS[name] * 60
+    assert all(region.complete or region.hits for region in steps)
+
+
+SETUP = """
+import time
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+batches = [torch.full((2, 4), i / 10) for i in range(12)]
+"""
+
+
+def program(folder: Path, source: str, **options: Any) -> Ran:
+    write(folder, SETUP + textwrap.dedent(source))
+    ran = run(folder, **options)
+    assert ran.stdout == printed(folder)
+    assert "MP901" not in ran.codes
+    return ran
+
+
+def test_what_cannot_be_captured_stays_outside(tmp_path: Path) -> None:
+    ran = program(
+        tmp_path,
+        """
+        def main():
+            took = []
+            for x in batches:
+                start = time.perf_counter()
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                took.append(time.perf_counter() - start)
+            print(len(took), f"{loss.item():.6f}")
+
+        main()
+        """,
+    )
+    (step,) = of_steps(ran)
+    assert (step.name, step.line, step.complete) == ("training loop of main", 15, True)
+    assert step.hits >= 5 and not {"MP406", "MP103"} & set(ran.codes)
+
+
+def test_a_loop_that_can_not_be_captured_says_why_and_its_parts_are_regions(tmp_path: Path) -> None:
+    ran = program(
+        tmp_path,
+        """
+        def main():
+            for x in batches:
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                now = time.time()
+                loss.backward()
+                optimizer.step()
+            print(f"{loss.item():.6f}", now > 0)
+
+        main()
+        """,
+    )
+    assert of_steps(ran) == []
+    assert {region.kind for region in ran.outcome.report.regions} == {"module", "optimizer"}
+    found = ran.finding("MP406")
+    assert "time.time()" in found.message and found.location.range.start.line + 1 == 15
+
+
+def test_what_varies_at_each_call_stays_outside(tmp_path: Path) -> None:
+    ran = program(
+        tmp_path,
+        """
+        step = 0
+        for epoch in range(8):
+            for x in batches:
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                if step % 12 == 5:
+                    print(f"step {step}: {loss.item():.6f}")
+                step += 1
+        """,
+    )
+    (step,) = of_steps(ran)
+    assert step.name == "training loop" and step.hits >= 25 and step.captures <= 2
+
+
+def test_a_traceback_is_that_of_plain_python(tmp_path: Path) -> None:
+    source = """
+    def main():
+        for i, x in enumerate(batches):
+            optimizer.zero_grad()
+            loss = model(x if i < 6 else x[:, :3]).square().mean()
+            loss.backward()
+            optimizer.step()
+
+    main()
+    """
+    write(tmp_path, SETUP + textwrap.dedent(source))
+    plain = plainly(tmp_path, "prog.py")
+    ran = under_magpy(tmp_path, script="prog.py", session_factory=SESSIONS["magpy"], mode="run", backend="eager", steps=0)
+    assert plain.returncode == 1 and ran.stderr == plain.stderr
+
+
+def test_a_loop_in_a_recorded_function_is_part_of_it(tmp_path: Path) -> None:
+    ran = program(
+        tmp_path,
+        """
+        import magpy_core
+
+        def inner(xs):
+            for x in xs:
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+            return loss
+
+        @magpy_core.compile
+        def outer(a, b):
+            return inner([a, b])
+
+        for a, b in zip(batches, batches[1:]):
+            print(f"{outer(a, b).item():.6f}")
+        """,
+    )
+    (outer,) = [region for region in ran.outcome.report.regions if region.name == "outer"]
+    assert outer.complete and outer.hits >= 6 and of_steps(ran) == []
+
+
+def test_imported_modules_are_cut_too_and_nothing_is_written_beside_them(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        textwrap.dedent(
+            """
+            def train(model, optimizer, batches):
+                for x in batches:
+                    optimizer.zero_grad()
+                    loss = model(x).square().mean()
+                    loss.backward()
+                    optimizer.step()
+                return loss
+            """
+        ),
+        "trainer.py",
+    )
+    ran = program(
+        tmp_path,
+        """
+        from trainer import train
+
+        for epoch in range(3):
+            print(f"{train(model, optimizer, batches).item():.6f}")
+        """,
+    )
+    (step,) = of_steps(ran)
+    assert (step.name, Path(step.file).name) == ("training loop of train", "trainer.py")
+    assert step.hits >= 15 and step.captures <= 2, "one capture serves all calls of the function"
+
+
+def test_threads_train_side_by_side(tmp_path: Path) -> None:
+    program(
+        tmp_path,
+        """
+        import threading
+
+        def main(name, results):
+            torch_model = nn.Linear(4, 1)
+            with torch.no_grad():
+                torch_model.weight.fill_(0.1)
+                torch_model.bias.fill_(0.0)
+            opt = torch.optim.SGD(torch_model.parameters(), lr=0.01)
+            for epoch in range(6):
+                for x in batches:
+                    opt.zero_grad()
+                    loss = torch_model(x).square().mean()
+                    loss.backward()
+                    opt.step()
+            results[name] = f"{loss.item():.6f}"
+
+        results = {}
+        threads = [threading.Thread(target=main, args=(i, results)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(sorted(results.items()))
+        """,
+    )
