@@ -58,7 +58,8 @@ class _Program:
         aliases = [stem, stem.removesuffix(".__main__")]
         self._named = NamedRegions(request["regions"], lambda *defined: self._discovery.wrap(*defined), aliases)
         finds_steps = request.get("session_factory") == SESSIONS["magpy"]
-        self._sources = Sources(self._named, Loops(lambda: self._discovery) if finds_steps else None)
+        self._loops = Loops(lambda: self._discovery) if finds_steps else None
+        self._sources = Sources(self._named, self._loops)
         self.entry.prepare(self._sources.compile)
         _check_torch(request)
         if request["line_buffered"]:
@@ -114,7 +115,12 @@ class _Program:
         self._plain_thread_hook = threading.excepthook
         threading.excepthook = self._thread_failed
         self._sources.install()
-        ImportHook(self._discovery.install).install()
+        ImportHook(self._torch_imported).install()
+
+    def _torch_imported(self) -> None:
+        self._discovery.install()
+        if self._loops is not None:
+            self._loops.torch_was_imported()
 
     def _forked(self) -> None:
         self.clock.limit = 0

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from magpy_core.stretches.cells import Moved, renewed
 from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.loops import cut_loops, may_train, trains
+from magpy_core.stretches.originals import cut_codes
 from magpy_core.stretches.stretch import Stretch, code_of, finished
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Loops:
 
     def __init__(self, discovery: Callable[[], Discovery]) -> None:
         self._discovery = discovery
+        self._has_torch = False
 
     @property
     def discovery(self) -> Discovery:
@@ -40,7 +42,27 @@ class Loops:
         if not may_train(source):
             return None
         code = compile(source, filename, "exec", dont_inherit=True)
-        return cut_loops(tree, filename, code, lambda stretch: LoopBody(self, stretch))[1]
+        finish = cut_loops(tree, filename, code, lambda stretch: LoopBody(self, stretch))[1]
+
+        def finish_and_keep(compiled: CodeType) -> CodeType:
+            made = finish(compiled)
+            if self._has_torch:
+                self._keep_out_of_dynamo()
+            return made
+
+        return finish_and_keep
+
+    def torch_was_imported(self) -> None:
+        """From now on, the program may use torch.compile, which can't read what is cut."""
+        self._has_torch = True
+        self._keep_out_of_dynamo()
+
+    @staticmethod
+    def _keep_out_of_dynamo() -> None:
+        if codes := cut_codes():
+            from magpy_core._compat.torch.dynamo_watch import keep_out
+
+            keep_out(codes)
 
 
 class _Entry:

@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Protocol
@@ -124,6 +124,12 @@ def before_first_frame(then: Callable[[], None]) -> None:
         return frame_converter.__call__(self, *args, **kwargs)
 
     frame_converter.__call__ = __call__
+
+
+def keep_out(codes: Iterable[CodeType]) -> None:
+    """Keep Dynamo from compiling the frames of ``codes``, and all frames that they call."""
+    for code in codes:
+        set_mark(code, (1, 1))
 
 
 def hide(package: str) -> None:
