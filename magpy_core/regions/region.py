@@ -41,7 +41,8 @@ from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
 _CHEAP = 0.03  # of a call
-_MOST_VARIED = 3  # more captures because of one value or decision, of a region that can be cut
+_MOST_PATHS = 3  # whose graphs are cut at decisions on data
+_MOST_VARIED = 3  # more captures because of one value, of a region that can be cut
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -88,14 +89,16 @@ class Fallback:
     stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
     _is_chosen: bool = False
 
-    def choose(self, region: Region) -> None:
-        """Cut the functions of ``region``, once."""
+    def choose(self, region: Region, reason: str = "") -> bool:
+        """Cut the functions of ``region``, once. Returns whether its calls go to stretches. ``reason``: why, if it is not disabled
+        yet."""
         options = region.options
-        if region.serves_most:
-            return
         if not self._is_chosen and options.cut is not None and options.mode == "compiled" and not options.fullgraph:
+            self._is_chosen = True
             self.stretches = options.cut(region)
-        self._is_chosen = True
+            if self.stretches is not None:
+                self.reason = self.reason or reason
+        return self.stretches is not None
 
 
 class Region:
@@ -271,7 +274,7 @@ class Region:
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
         overhead = self.options.overhead
-        if self.disabled:
+        if self.disabled and not self.serves_most:
             self.fallback.choose(self)
         if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
             return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)
@@ -326,18 +329,27 @@ class Region:
         place = first.location
         if place is None or not is_user_file(place.file):
             place = self.location
-        if others and self.options.cut is not None:
-            self.log.varied[first.location] += 1
-            most = _MOST_VARIED - (first.location is None)
-            if self.log.varied[first.location] > most and not self.serves_most:
-                self.disabled = f"captured too often because of one {'decision' if first.location is None else 'value'}"
-                return False
+        self.log.varied[first.location] += bool(others)
+        if self._varies_too_much(first.location):
+            return False
         self.recompiles.append(
             Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
         )
         for failure in learned + others[:1]:
             found = recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1)
             self.log.causes.append(self.log.add(found))
+        return True
+
+    def _varies_too_much(self, place: Location | None) -> bool:
+        """Whether the region is to be cut instead of captured again. Captures of other paths start with the same graphs, which run
+        once for each capture that is tried."""
+        if self.options.cut is None:
+            return False
+        if sum(not capture.is_complete for capture in self.captures) >= _MOST_PATHS:
+            return self.fallback.choose(self, f"more than {_MOST_PATHS} paths")
+        if self.log.varied[place] <= _MOST_VARIED or self.serves_most:
+            return False
+        self.disabled = "captured too often because of one value"
         return True
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

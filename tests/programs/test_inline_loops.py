@@ -33,7 +33,7 @@ SCRIPTS = {
     "vae": 0.4,
     "word_language_model": 0.4,
 }
-QUICK = ("closure_loop", "early_stop", "mnist", "module_level")
+QUICK = ("early_stop", "mnist")
 
 
 def run(folder: Path, script: str = "prog.py", **options: Any) -> Ran:
