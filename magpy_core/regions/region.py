@@ -82,16 +82,16 @@ def outside_regions() -> Iterator[None]:
 
 @dataclass
 class Fallback:
-    """What a region runs that can't be captured whole. ``reason``: why it can't, or empty; ``stretches``: what its calls go to,
-    if its functions were cut."""
+    """What a region runs that can't be captured whole. ``reason``: why it can't, or empty; ``stretches``: what its calls go
+    to, if its functions were cut."""
 
     reason: str = ""
     stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
     _is_chosen: bool = False
 
     def choose(self, region: Region, reason: str = "") -> bool:
-        """Cut the functions of ``region``, once. Returns whether its calls go to stretches. ``reason``: why, if it is not disabled
-        yet."""
+        """Cut the functions of ``region``, once. Returns whether its calls go to stretches. ``reason``: why, if it is not
+        disabled yet."""
         options = region.options
         if not self._is_chosen and options.cut is not None and options.mode == "compiled" and not options.fullgraph:
             self._is_chosen = True
@@ -341,8 +341,8 @@ class Region:
         return True
 
     def _varies_too_much(self, place: Location | None) -> bool:
-        """Whether the region is to be cut instead of captured again. Captures of other paths start with the same graphs, which run
-        once for each capture that is tried."""
+        """Whether the region is to be cut instead of captured again. Captures of other paths start with the same graphs, which
+        run once for each capture that is tried."""
         if self.options.cut is None:
             return False
         if sum(not capture.is_complete for capture in self.captures) >= _MOST_PATHS:

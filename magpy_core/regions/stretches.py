@@ -1,7 +1,8 @@
 """A region that can't be captured whole: its functions are cut, and their stretches are regions in its place.
 
-Where: at the statements that the refused recording, or the branches that took many paths, came from, in each of the program's
-functions on the way there. Stretches serve only in calls of the region that they were cut for. Key type: Stretches.
+Where: at the statements that the refused recording, or the branches that took many paths, came from, in each of the
+program's functions on the way there. Stretches serve only in calls of the region that they were cut for.
+Key type: Stretches.
 """
 
 from __future__ import annotations
@@ -152,8 +153,8 @@ def cut(region: Region, added: Added) -> Stretches | None:
 
 
 def _places(region: Region) -> Iterable[Location]:
-    """The statements that keep a region from being captured, and those that ask for a capture again and again; with the calls
-    on the way there."""
+    """The statements that keep a region from being captured, and those because of which it is captured again and again, with
+    the calls on the way there."""
     for finding in region.log.obstacles:
         yield from finding.path
         yield finding.location

@@ -1,8 +1,8 @@
 """Runs the function of a stretch on variables of its own, which do not change from one entry of the frame to the next.
 
-A frame makes new cells for its variables each time it is entered, and a function for its stretches. What is captured is one
-function, whose cells are the same at each call: the frame's values move into them before a call, and back after it. Cells that
-closures of the program may hold are used as they are. Key type: Moved.
+A frame makes new cells for its variables each time it is entered, and a function for its stretches. What is captured is
+one function, whose cells are the same at each call: the frame's values move into them before a call, and back after it.
+Cells that closures of the program may hold are used as they are. Key type: Moved.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Moved:
         return tuple(map(id, self._real)) == tuple(id(cell) for name, cell in cells if name in shared)
 
     def call(self, function: FunctionType, run: Callable[[], Any]) -> Any:
-        """What ``run``, which calls the target, returns; meanwhile the variables are in the target's cells. If another thread's
-        are there now, the function itself is called."""
+        """What ``run``, which calls the target, returns; meanwhile the variables are in the target's cells. If those of
+        another thread are there now, the function itself is called."""
         if not self._lock.acquire(blocking=False):
             return function()
         closure = function.__closure__ or ()

@@ -1,8 +1,8 @@
 """Functions of the program whose code calls stretches, while `Functions.serving` is entered. Key types: Functions, Line.
 
 A function's code is replaced in the function object, which reaches bound methods and closures, too. It is compiled from the
-source, if that still gives the code which the function has. Otherwise the function keeps its own code: torch.compile, for one,
-would fail on the other.
+source, if that still gives the code which the function has. At other times the function has its own code: torch.compile,
+for one, would fail on the other.
 """
 
 from __future__ import annotations

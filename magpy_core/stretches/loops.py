@@ -91,8 +91,8 @@ def _inner_trains(loop: _Loop) -> bool:
 def cut_loops(
     tree: ast.Module, file: str, code: CodeType, receiver: Callable[[Stretch], Any]
 ) -> tuple[ast.Module, Callable[[CodeType], CodeType]]:
-    """``tree`` (changed in place) with its training loops cut, and what is to be done with its compiled code. ``code``: that of
-    the module as it is; ``receiver``: makes what calls of a stretch go to, as ``receiver @ function``."""
+    """``tree`` (changed in place) with its training loops cut, and what is to be done with its compiled code. ``code``: that
+    of the module as it is; ``receiver``: makes what calls of a stretch go to, as ``receiver @ function``."""
     finder = _Finder(file, dict(_codes(code)))
     finder.visit(tree)
     stretches = finder.stretches

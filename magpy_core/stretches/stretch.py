@@ -1,8 +1,8 @@
-"""A stretch: consecutive statements of a function or a module that run as a function of their own. Key types: Stretch, Scope.
+"""A stretch: consecutive statements of a function or a module that run as a function of their own.
 
-The function reads and writes the variables of the statements' scope: as free variables, so that unbound variables, `del` and
-the program's own closures work as before, or as globals in a module. Its code has the statements' positions, and the name of
-the function that they stand in.
+The function reads and writes the variables of the statements' scope: as free variables, so that unbound variables, `del`
+and the program's own closures work as before, or as globals in a module. Its code has the statements' positions, and the
+name of the function that they stand in. Key types: Stretch, Scope.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class Stretch:
             declared.append(ast.Global(sorted(global_names)))
         if bound - global_names:
             declared.append(ast.Nonlocal(sorted(bound - global_names)))
-        return self._placed(_function(self.name, [], [*declared, *statements]))
+        made = _function(self.name, [], [*declared, *statements])
+        self._placed(made)
+        return made
 
     def call(self) -> list[ast.stmt]:
         """The statements that stand in for this one's: a receiver (`finished` inserts it) gets the function."""
@@ -146,7 +148,7 @@ class _Plain(ast.NodeTransformer):
 
 
 def code_of(stretch: Stretch, free: Sequence[str], body: Sequence[ast.stmt] | None = None) -> CodeType:
-    """Compiles the function of ``stretch`` by itself. ``free``: its free variables. ``body`` stands in for its statements."""
+    """Compiles the function of ``stretch`` by itself. ``free``: its free variables; ``body``: in place of its statements."""
     definition = stretch.definition(body)
     outer = _function("outer", free, [definition])
     tree = ast.Module([ast.fix_missing_locations(ast.copy_location(outer, definition))], [])
@@ -157,7 +159,8 @@ def code_of(stretch: Stretch, free: Sequence[str], body: Sequence[ast.stmt] | No
 
 
 def finished(code: CodeType, receivers: dict[str, Any], scopes: dict[str, Scope]) -> CodeType:
-    """``code`` with ``receivers`` in place of the names of stretches, and their functions named like those they are cut from."""
+    """``code`` with ``receivers`` in place of the names of stretches, whose functions are named like those they are cut
+    from."""
     return _finished(code, receivers, scopes, "", "")
 
 
