@@ -341,7 +341,7 @@ class Region:
         return True
 
     def _varies_too_much(self, place: Location | None) -> bool:
-        """Whether the region is to be cut instead of captured again. Captures of other paths start with the same graphs, which
+        """Whether the region is to be cut instead of captured again. Captures of other paths start with equal graphs, which
         run once for each capture that is tried."""
         if self.options.cut is None:
             return False

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.stretches.cells import Moved, renewed
 from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.loops import cut_loops, may_train, trains
@@ -41,7 +42,8 @@ class Loops:
         """Cuts the loops in ``tree``. Returns what is to be done with its compiled code; None: there are none."""
         if not may_train(source):
             return None
-        code = compile(source, filename, "exec", dont_inherit=True)
+        with no_warnings():  # of the source: they are given when ``tree`` is compiled
+            code = compile(source, filename, "exec", dont_inherit=True)
         finish = cut_loops(tree, filename, code, lambda stretch: LoopBody(self, stretch))[1]
 
         def finish_and_keep(compiled: CodeType) -> CodeType:
@@ -113,10 +115,13 @@ class LoopBody:
         self._code: CodeType | None = None
         """Of the statements with smaller stretches in them, or of the stretch of a module."""
         self._is_settled = False
+        if stretch.scope.is_module:
+            self._code = self._finished(code_of(stretch, ()), [])
 
     def __matmul__(self, function: FunctionType | None) -> Any:
         if function is None:
-            function = self._function_of_module(sys._getframe(1).f_globals)
+            assert self._code is not None
+            function = FunctionType(self._code, sys._getframe(1).f_globals)
         discovery = self._loops.discovery
         if self._is_settled or not discovery.is_outermost():
             return self._plain(function)
@@ -140,11 +145,6 @@ class LoopBody:
             self._is_settled = True
             entry.trial.end()
         return self._is_settled
-
-    def _function_of_module(self, variables: dict[str, Any]) -> FunctionType:
-        if self._code is None:
-            self._code = self._finished(code_of(self._stretch, ()), [])
-        return FunctionType(self._code, variables)
 
     def _plain(self, function: FunctionType) -> Any:
         if self._code is None:
@@ -170,8 +170,9 @@ class LoopBody:
         cutter = Cutter(stretch.scope, is_seam, trains)
         body = cutter.block(stretch.statements, ends_loop=stretch.ends_loop) if seams else []
         if cutter.stretches:
-            code = code_of(stretch, function.__code__.co_freevars, body)
-            self._code = self._finished(code, cutter.stretches)
+            with no_warnings():  # of the source: they have been given
+                code = code_of(stretch, function.__code__.co_freevars, body)
+                self._code = self._finished(code, cutter.stretches)
         return bool(cutter.stretches)
 
     def _finished(self, code: CodeType, inner: list[Stretch]) -> CodeType:

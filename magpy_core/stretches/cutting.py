@@ -13,8 +13,9 @@ _FIXED = (
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal,
 )  # fmt: skip
 _BLOCKS = ("body", "orelse", "finalbody")
-#: Names whose value depends on all variables of the frame that uses them.
-OF_FRAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
+#: Names whose value depends on all variables of the frame that uses them, and the errors about unbound variables, whose
+#: class depends on it.
+OF_FRAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "NameError", "UnboundLocalError"})
 _OF_FUNCTIONS = OF_FRAMES | {"super", "__class__"}
 
 

@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakSet
 
+from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter, covers
 from magpy_core.stretches.names import global_names, own_nodes
 from magpy_core.stretches.originals import remember
@@ -38,7 +40,7 @@ class Line:
 @dataclass(eq=False)
 class _CutFunction:
     original: CodeType
-    functions: list[FunctionType]
+    functions: WeakSet[FunctionType] = field(default_factory=WeakSet)
     made: CodeType | None = None
     seams: set[int] = field(default_factory=set)
     is_settled: bool = False
@@ -82,6 +84,7 @@ class Functions:
             return any([self._cut_again(cut, numbers) for cut, numbers in wanted.values()])
 
     def _functions_of(self, line: Line) -> list[_CutFunction]:
+        self._cut = [cut for cut in self._cut if cut.functions]
         known = [cut for cut in self._cut if _contains(cut.original, line)]
         if known:
             return known
@@ -89,7 +92,7 @@ class Functions:
         for one in gc.get_objects():
             if type(one) is FunctionType and _contains(one.__code__, line):
                 code = one.__code__
-                by_code.setdefault(id(code), _CutFunction(code, [])).functions.append(one)
+                by_code.setdefault(id(code), _CutFunction(code)).functions.add(one)
         self._cut += by_code.values()
         return list(by_code.values())
 
@@ -131,8 +134,9 @@ def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> 
     is not known, or nothing is left to cut."""
     source = "".join(linecache.getlines(code.co_filename))
     try:
-        tree = ast.parse(source, code.co_filename)
-        whole = compile(source, code.co_filename, "exec", dont_inherit=True)
+        with no_warnings():  # of the source: Python has given them
+            tree = ast.parse(source, code.co_filename)
+            whole = compile(source, code.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return None
     node = _definition(tree, code)
@@ -152,7 +156,8 @@ def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> 
     if not cutter.stretches:
         return None
     receivers = {stretch.name: receiver(stretch) for stretch in cutter.stretches}
-    made = _code_like(compile(tree, code.co_filename, "exec", dont_inherit=True), code)
+    with no_warnings():
+        made = _code_like(compile(tree, code.co_filename, "exec", dont_inherit=True), code)
     if made is None or made.co_freevars != code.co_freevars:
         return None
     made = finished(made, receivers, {stretch.name: scope for stretch in cutter.stretches})

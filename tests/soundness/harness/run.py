@@ -28,6 +28,7 @@ import torch
 import magpy_core
 from magpy_core.regions.api import region_of
 from tests.soundness.harness.compare import differences, instance_dict
+from tests.soundness.harness.cuts import cut_at_random
 from tests.soundness.harness.module_changes import surroundings
 from tests.soundness.harness.world import Arguments, Change, Program, World, named_change, world_module
 
@@ -230,17 +231,18 @@ def run(
     backend: str = "eager",
     compiler: Callable[..., Any] | None = None,
     whole: bool = False,
+    cuts: random.Random | None = None,
 ) -> Report:
     """Run ``schedule`` on two worlds. ``compiler(target)`` replaces ``magpy_core.compile`` (to test the harness).
 
-    ``whole``: decisions on data cut no graph, as under ``fullgraph=True``, but what can't be captured still runs plainly.
+    ``cuts``: the program's functions are cut into stretches, at random places. ``whole``: decisions on data cut no graph, as under ``fullgraph=True``, but what can't be captured still runs plainly.
     """
     level = logging.getLogger().level
     functions = dict(vars(random))
     _log_everything()
     gc.freeze()  # only what this run makes is looked through below
     try:
-        return _run(program, schedule, backend, compiler, whole)
+        return _run(program, schedule, backend, compiler, whole, cuts)
     finally:
         # what the finalizers of one program print must not appear in the output of the next
         sys.modules.pop(world_module(program), None)
@@ -251,7 +253,12 @@ def run(
 
 
 def _run(
-    program: Program, schedule: Sequence[Step], backend: str, compiler: Callable[..., Any] | None, whole: bool
+    program: Program,
+    schedule: Sequence[Step],
+    backend: str,
+    compiler: Callable[..., Any] | None,
+    whole: bool,
+    cuts: random.Random | None,
 ) -> Report:
     report = Report(program)
     eager, compiled = World(program, "eager"), World(program, "compiled")
@@ -261,6 +268,7 @@ def _run(
     region = None if compiler else region_of(subject)
     if whole and region is not None:
         region.options = replace(region.options, fullgraph=True)
+    stretches = cut_at_random(region, compiled, cuts) if region is not None and cuts is not None else []
     history: tuple[list[Any], list[Any]] = ([], [])
     for i, step in enumerate(schedule):
         hits = region.hits if region is not None else 0
@@ -296,7 +304,9 @@ def _run(
             report.differences += [f"{report.trail[-1]}: {d}" for d in found]
             break
     if region is not None:
-        report.hits, report.recordings, report.captures = region.hits, region.recordings, len(region.captures)
+        for one in (region, *stretches):
+            report.hits, report.recordings = report.hits + one.hits, report.recordings + one.recordings
+            report.captures += len(one.captures)
         report.complete = bool(region.captures) and all(c.is_complete for c in region.captures)
         report.disabled, report.findings = region.disabled, list(region.findings.values())
     return report

@@ -75,7 +75,7 @@ def _compiled(program: Program, side: str) -> tuple[types.CodeType, types.CodeTy
     """The code of a program's worlds of one side. The other side has code objects of its own: nothing that is kept with a
     code object, as instrumented clones are, reaches the world that is compared with."""
     source = "\n" * program.line + program.source
-    return compile(program.prelude, program.file, "exec"), compile(source, program.file, "exec")
+    return tuple(compile(text, program.file, "exec", dont_inherit=True) for text in (program.prelude, source))  # type: ignore[return-value]
 
 
 def programs() -> list[Program]:

@@ -36,8 +36,8 @@ def unbound() -> Any:
         y = call(1)
     try:
         seen.append(y)
-    except NameError as error:
-        seen.append(type(error).__name__ and "unbound")
+    except Exception as error:
+        seen.append("unbound" if "'y'" in str(error) else error)
     y = call(2)
     del y
     y = call(3)

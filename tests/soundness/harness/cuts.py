@@ -1,0 +1,47 @@
+"""Cuts a world's functions into stretches at random places, so that everything is tested with seams everywhere.
+
+Key function: cut_at_random.
+"""
+
+from __future__ import annotations
+
+import random
+import types
+from unittest import mock
+
+from magpy_core.regions import stretches
+from magpy_core.regions.region import Region
+from magpy_core.stretches.functions import Line
+from tests.soundness.harness.world import World, reachable
+
+_OF_CLASS = type.__dict__["__dict__"].__get__
+_SHARE = 0.3  # of the lines
+
+
+def cut_at_random(region: Region, world: World, rng: random.Random) -> list[Region]:
+    """From now on, calls of ``region`` go to stretches. Returns a list that their regions are added to."""
+    added: list[Region] = []
+    lines = [
+        Line(code.co_filename, code.co_qualname, line)
+        for code in _codes(world)
+        for line in sorted({line for _, _, line in code.co_lines() if line is not None and line > code.co_firstlineno})
+        if rng.random() < _SHARE
+    ]
+    stretches._functions.add_seams(lines)
+    region.fallback.reason = "cut by the test"
+    region.fallback.stretches = stretches.Stretches(region, added.append)
+    return added
+
+
+def _codes(world: World) -> list[types.CodeType]:
+    found = [value for _, value in reachable(world)]  # by `type`: `isinstance` may run a program's own `__getattribute__`
+    functions = [value for value in found if type(value) is types.FunctionType]
+    for value in found:
+        if issubclass(type(value), type):
+            functions += [member for member in _OF_CLASS(value).values() if type(member) is types.FunctionType]
+    return list(dict.fromkeys(function.__code__ for function in functions))
+
+
+def every_stretch_serves() -> mock._patch[object]:
+    """A context in which no stretch is given up because it is small or slow."""
+    return mock.patch.object(stretches._Entry, "is_worthless", lambda entry: False)
