@@ -177,7 +177,8 @@ class LoopBody:
 
     def _finished(self, code: CodeType, inner: list[Stretch]) -> CodeType:
         receivers = {one.name: LoopBody(self._loops, one, self._name) for one in inner}
-        return finished(code, receivers, {one.name: one.scope for one in [self._stretch, *inner]})
+        scopes = {one.name: one.scope for one in [self._stretch, *inner]}
+        return finished(code, receivers, scopes, self._stretch.scope.constants)
 
 
 def _cells(function: FunctionType, code: CodeType) -> Any:

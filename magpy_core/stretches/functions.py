@@ -19,6 +19,7 @@ from typing import Any
 from weakref import WeakSet
 
 from magpy_core._compat.torch.warning_filters import no_warnings
+from magpy_core.stretches.constants import Constants
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter, covers
 from magpy_core.stretches.names import global_names, own_nodes
 from magpy_core.stretches.originals import remember
@@ -145,7 +146,8 @@ def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> 
     if {one.id for one in own_nodes(node.body) if isinstance(one, ast.Name)} & OF_FRAMES:
         return None
     shared = frozenset(code.co_cellvars + code.co_freevars)
-    scope = Scope(code.co_filename, code.co_name, code.co_qualname, frozenset(global_names(node.body)), shared)
+    constants, declared = Constants(code), frozenset(global_names(node.body))
+    scope = Scope(code.co_filename, constants, code.co_name, code.co_qualname, declared, shared)
 
     def is_seam(statement: ast.stmt) -> bool:
         return any(covers(statement, line) for line in seams)
@@ -160,7 +162,7 @@ def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> 
         made = _code_like(compile(tree, code.co_filename, "exec", dont_inherit=True), code)
     if made is None or made.co_freevars != code.co_freevars:
         return None
-    made = finished(made, receivers, {stretch.name: scope for stretch in cutter.stretches})
+    made = finished(made, receivers, {stretch.name: scope for stretch in cutter.stretches}, scope.constants)
     remember(made, code)
     return made
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
+from magpy_core.stretches.constants import Constants
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter
 from magpy_core.stretches.names import bound_names, global_names, own_nodes
 from magpy_core.stretches.originals import remember
@@ -41,9 +42,9 @@ def trains(statements: Sequence[ast.stmt]) -> bool:
 class _Finder(ast.NodeVisitor):
     """Replaces the bodies of training loops by stretches."""
 
-    def __init__(self, file: str, codes: dict[tuple[str, int], CodeType]) -> None:
-        self._file, self.codes = file, codes
-        self._scope: Scope | None = Scope(file)
+    def __init__(self, file: str, codes: dict[tuple[str, int], CodeType], constants: Constants) -> None:
+        self._file, self.codes, self._constants = file, codes, constants
+        self._scope: Scope | None = Scope(file, constants)
         self.stretches: list[Stretch] = []
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -70,7 +71,8 @@ class _Finder(ast.NodeVisitor):
         if code is None or names & OF_FRAMES:
             return None
         shared = frozenset(code.co_cellvars + code.co_freevars)
-        return Scope(self._file, node.name, code.co_qualname, frozenset(global_names(node.body)), shared)
+        declared = frozenset(global_names(node.body))
+        return Scope(self._file, self._constants, node.name, code.co_qualname, declared, shared)
 
     def _loop(self, node: _Loop) -> None:
         found = len(self.stretches)
@@ -93,14 +95,15 @@ def cut_loops(
 ) -> tuple[ast.Module, Callable[[CodeType], CodeType]]:
     """``tree`` (changed in place) with its training loops cut, and what is to be done with its compiled code. ``code``: that
     of the module as it is; ``receiver``: makes what calls of a stretch go to, as ``receiver @ function``."""
-    finder = _Finder(file, dict(_codes(code)))
+    constants = Constants(code)
+    finder = _Finder(file, dict(_codes(code)), constants)
     finder.visit(tree)
     stretches = finder.stretches
     receivers = {stretch.name: receiver(stretch) for stretch in stretches}
     scopes = {stretch.name: stretch.scope for stretch in stretches}
 
     def finish(compiled: CodeType) -> CodeType:
-        made = finished(compiled, receivers, scopes)
+        made = finished(compiled, receivers, scopes, constants)
         for key, one in _codes(made) if receivers else ():
             if key in finder.codes and finder.codes[key] != one:
                 remember(one, finder.codes[key])

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from magpy_core.stretches.constants import Constants
 from magpy_core.stretches.leaving import Exit, as_returns
 from magpy_core.stretches.names import bound_names
 
@@ -25,10 +26,11 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Scope:
-    """Where statements stand. ``shared``: variables that closures of the program may hold, too; ``global_names``: names that
-    the function declares global."""
+    """Where statements stand. ``constants``: of the program's code; ``shared``: variables that closures of the program may
+    hold, too; ``global_names``: names that the function declares global."""
 
     file: str
+    constants: Constants = field(repr=False)
     name: str = "<module>"
     qualname: str = "<module>"
     global_names: frozenset[str] = frozenset()
@@ -158,13 +160,15 @@ def code_of(stretch: Stretch, free: Sequence[str], body: Sequence[ast.stmt] | No
     return inside
 
 
-def finished(code: CodeType, receivers: dict[str, Any], scopes: dict[str, Scope]) -> CodeType:
+def finished(code: CodeType, receivers: dict[str, Any], scopes: dict[str, Scope], constants: Constants) -> CodeType:
     """``code`` with ``receivers`` in place of the names of stretches, whose functions are named like those they are cut
-    from."""
-    return _finished(code, receivers, scopes, "", "")
+    from, and with the program's ``constants``."""
+    return _finished(code, receivers, scopes, constants, "", "")
 
 
-def _finished(code: CodeType, receivers: dict[str, Any], scopes: dict[str, Scope], cut: str, name: str) -> CodeType:
+def _finished(
+    code: CodeType, receivers: dict[str, Any], scopes: dict[str, Scope], constants: Constants, cut: str, name: str
+) -> CodeType:
     """``cut``: the qualified name of the stretch's function that ``code`` is in, which becomes ``name``."""
     if code.co_name in scopes:
         scope = scopes[code.co_name]
@@ -173,9 +177,11 @@ def _finished(code: CodeType, receivers: dict[str, Any], scopes: dict[str, Scope
     consts: list[Any] = []
     for const in code.co_consts:
         if isinstance(const, CodeType):
-            const = _finished(const, receivers, scopes, cut, name)
-        elif isinstance(const, str):
-            const = receivers[const] if const in receivers else _renamed(const, cut, name)
+            const = _finished(const, receivers, scopes, constants, cut, name)
+        elif isinstance(const, str) and const in receivers:
+            const = receivers[const]
+        else:
+            const = constants.same(_renamed(const, cut, name) if isinstance(const, str) else const)
         consts.append(const)
     return code.replace(co_consts=tuple(consts), co_qualname=_renamed(code.co_qualname, cut, name))
 

@@ -1,7 +1,7 @@
 """The corpus with its functions cut at random places: ``python -m tests.soundness.cut_campaign --calls N --seed S``.
 
-Schedules are those of ``tests.soundness.fuzz``: the world changes between calls, and so, by what programs do themselves, between
-stretches. Every difference is printed with what repeats it. Key function: main.
+Schedules are those of ``tests.soundness.fuzz``: the world changes between calls, and between stretches by what the programs
+do themselves. Every difference is printed with what repeats it. Key function: main.
 """
 
 from __future__ import annotations

@@ -235,7 +235,8 @@ def run(
 ) -> Report:
     """Run ``schedule`` on two worlds. ``compiler(target)`` replaces ``magpy_core.compile`` (to test the harness).
 
-    ``cuts``: the program's functions are cut into stretches, at random places. ``whole``: decisions on data cut no graph, as under ``fullgraph=True``, but what can't be captured still runs plainly.
+    ``cuts``: the program's functions are cut into stretches, at random places. ``whole``: decisions on data cut no graph, as
+    under ``fullgraph=True``, but what can't be captured still runs plainly.
     """
     level = logging.getLogger().level
     functions = dict(vars(random))

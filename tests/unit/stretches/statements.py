@@ -207,8 +207,19 @@ def swaps() -> Any:
     return a, b, most, last, d
 
 
+THOUSAND = 1000
+PAIR = (1.5, "pair")
+
+
+def identities() -> Any:
+    n, pair = call(THOUSAND), call(PAIR)
+    same = [n is 1000, pair is (1.5, "pair")]  # noqa: F632
+    n = call(2000)
+    return same, n is 2000, n is THOUSAND  # noqa: F632
+
+
 FUNCTIONS: list[Callable[[], Any]] = [
     exits, unbound, closures, exceptions, contexts, annotated, matches, imports, definitions, global_names, nested_loops,
-    generator, methods, swaps,
+    generator, methods, swaps, identities,
 ]  # fmt: skip
 METHODS = [_Derived.value]

@@ -35,7 +35,8 @@ class Runs:
             def __matmul__(self, function: Any) -> Any:
                 runs.calls += 1
                 if function is None:
-                    code = finished(code_of(stretch, ()), {}, {stretch.name: stretch.scope})
+                    scope = stretch.scope
+                    code = finished(code_of(stretch, ()), {}, {stretch.name: scope}, scope.constants)
                     function = FunctionType(code, sys._getframe(1).f_globals)
                 return function()
 
