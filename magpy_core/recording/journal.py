@@ -18,6 +18,7 @@ from magpy_core.recording.places import Place, Places
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import MadeInside
 
+_MOST_OBSTACLES = 64
 FAILED = object()
 """What `Journal.contained` returns for a step that failed."""
 SET_UP_HINT = "No action needed if this happens once, for initialization: the next call is captured."
@@ -55,8 +56,15 @@ class Journal:
         """Refuse to capture this run, and report why at the current line. The recording continues to find other reasons."""
         self.refused = True
         found = self.note(code, message, hint=hint, values=values, site=site, place=place)
-        text = self._quoted(message, site)
-        self.obstacles += [found] if found is not None else [f for f in self.findings if (f.code, f.message) == (code, text)]
+        self.obstacles += [found] if found is not None else self._repeated(code, self._quoted(message, site))
+
+    def _repeated(self, code: str, message: str) -> list[Finding]:
+        """What was reported before, and has been reached by another path now."""
+        known = [f for f in self.findings if (f.code, f.message) == (code, message)]
+        if not known or len(self.obstacles) > _MOST_OBSTACLES:
+            return []
+        path = self.places.path(known[0].location)
+        return [] if any(f.path == path for f in self.obstacles) else [replace(known[0], path=path)]
 
     def refuse_call(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
         """Refuse a call whose result has no value in the graph: neither the operators that run in it nor uses of its result

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from magpy_core.runner.discovery import Discovery
 
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
-_VARYING = 3  # captures because of one statement, which is worth no more of them
+_VARYING = 2  # captures because of one statement, which is worth no more of them
 
 
 class Loops:

@@ -6,6 +6,8 @@ A training loop is the innermost loop in whose body `backward` and an optimizer'
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
@@ -17,6 +19,8 @@ from magpy_core.stretches.originals import remember
 from magpy_core.stretches.stretch import Scope, Stretch, finished
 
 _Loop = ast.For | ast.While
+_Named = ast.Attribute | ast.Name
+_REPORTING = re.compile(r"print|log|report|write|eval|valid|save|info|debug|scalar|postfix|checkpoint|echo", re.IGNORECASE)
 
 
 def may_train(source: bytes) -> bool:
@@ -78,11 +82,29 @@ class _Finder(ast.NodeVisitor):
         found = len(self.stretches)
         self.generic_visit(node)
         if len(self.stretches) == found and self._scope is not None and trains(node.body) and not _inner_trains(node):
-            cutter = Cutter(self._scope, lambda statement: False, trains)
+            around = _around_the_step(node.body)
+            cutter = Cutter(self._scope, lambda statement: statement in around, trains)
             node.body = cutter.block(node.body, ends_loop=True)
             self.stretches += cutter.stretches
 
     visit_For = visit_While = _loop
+
+
+def _around_the_step(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Conditions that only report, evaluate or save now and then, before or after everything that belongs to the step."""
+    last = max(i for i, one in enumerate(body) if _called([one]) & {"backward", "step"})
+    head = list(itertools.takewhile(_reports, body))
+    return [*head, *(one for one in body[last + 1 :] if _reports(one))]
+
+
+def _reports(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and any(_REPORTING.search(name) for name in _called([statement]))
+
+
+def _called(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names of the functions and methods that ``statements`` call."""
+    functions = (node.func for node in own_nodes(statements) if isinstance(node, ast.Call))
+    return {one.attr if isinstance(one, ast.Attribute) else one.id for one in functions if isinstance(one, _Named)}
 
 
 def _inner_trains(loop: _Loop) -> bool:
