@@ -108,10 +108,21 @@ class Numbers(BasicTracker):
         if not self.ledger.scalars:
             return
         for node in self.refgraph.written():
+            if is_a(node.obj, types.CellType):
+                self._restore_in_cell(node.obj)
+                continue
             held: Any = node.obj if node.kind in (kinds.DICT, kinds.LIST) else instance_dict(node.obj) or {}
             for key, value in list(dict.items(held) if is_a(held, dict) else enumerate(list.__iter__(held))):
                 if type(value) is int and self.ledger.scalars.get(value) is not None:
                     _store(held, key, value, int(str(value)))
+
+    def _restore_in_cell(self, cell: types.CellType) -> None:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # unbound
+            return
+        if type(value) is int and self.ledger.scalars.get(value) is not None:
+            cell.cell_contents = int(str(value))
 
     def expect_computed(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """Native arithmetic on dynamic numbers is about to run: its result is dynamic too."""

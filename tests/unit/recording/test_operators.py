@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import magpy_core
 from magpy_core.recording.access.operators import Operators
 from magpy_core.recording.ledger import Learned
 from tests.unit.recording.help import World, site
@@ -113,6 +114,19 @@ def test_identity_of_equal_texts_is_refused() -> None:
 def test_small_ints_are_one_object_each(value: int) -> None:
     world = World()
     assert world.build(Operators).known_identity(value, site())
+
+
+def test_small_ints_are_one_object_each_in_cells_too() -> None:
+    n = None
+
+    def fn(x: torch.Tensor) -> None:
+        nonlocal n
+        n = int(x.sum().item())
+
+    compiled = magpy_core.compile(fn, backend="eager")
+    for _ in range(3):
+        compiled(torch.ones(3))
+        assert n is int("3")
 
 
 def test_the_identity_of_a_value_read_from_outside_is_guarded() -> None:

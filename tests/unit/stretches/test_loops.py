@@ -206,3 +206,34 @@ def test_variables_of_closures_are_marked() -> None:
     assert runs.stretches[0].scope.shared == {"total"}
     plain, cut = runs.run()
     assert plain == cut and plain["result"] == (3, 6)
+
+
+def test_what_only_reports_around_the_step_is_left_out() -> None:
+    runs = Runs(
+        """
+        def main():
+            model, opt, seen = Part(), Part(), []
+            for i in range(6):
+                if i % 3 == 0:
+                    evaluate(model)
+                loss = model(i)
+                if i == 1:
+                    print_nothing()
+                    continue
+                loss.backward()
+                opt.step()
+                seen.append(i)
+                if i % 2:
+                    log(seen)
+            return seen
+
+        def evaluate(model): pass
+        def print_nothing(): pass
+        def log(seen): pass
+
+        result = main()
+        """
+    )
+    assert [stretch.lines for stretch in runs.stretches] == [range(7, 14)]
+    plain, cut = runs.run()
+    assert plain == cut and plain["result"] == [0, 2, 3, 4, 5]

@@ -1,0 +1,14 @@
+"""The corpus with its functions cut at random places: nothing is lost or doubled where one stretch ends and the next begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.soundness.cut_campaign import campaign
+
+
+@pytest.mark.parametrize(("calls", "seed"), [(120, 3), pytest.param(2000, 4, marks=pytest.mark.slow)])
+def test_cut_programs_do_what_they_did(calls: int, seed: int) -> None:
+    differences, total = campaign(calls, seed)
+    assert differences == []
+    assert total["replays"] > total["calls"] // 12, total
