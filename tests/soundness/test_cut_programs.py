@@ -1,4 +1,4 @@
-"""The corpus with its functions cut at random places: nothing is lost or doubled where one stretch ends and the next begins."""
+"""The corpus with its functions cut at random places: nothing is lost or doubled between one stretch and the next."""
 
 from __future__ import annotations
 
