@@ -41,6 +41,7 @@ from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
 _CHEAP = 0.03  # of a call
+_FEWEST_CALLS = 8  # of a region that is worth cutting
 _MOST_PATHS = 3  # whose graphs are cut at decisions on data
 _MOST_VARIED = 3  # more captures because of one value, of a region that can be cut
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
@@ -274,7 +275,7 @@ class Region:
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
         overhead = self.options.overhead
-        if self.disabled and not self.serves_most:
+        if self.disabled and self.calls >= _FEWEST_CALLS and not self.serves_most:
             self.fallback.choose(self)
         if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
             return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)

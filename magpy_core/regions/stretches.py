@@ -99,7 +99,8 @@ class _Entry:
         if region.recordings != self._recordings:
             self._recordings, self._is_measured = region.recordings, False
             region.options = replace(region.options, measure=True)
-            return all(map(_is_small, region.captures))
+            if region.captures and all(map(_is_small, region.captures)):
+                return True
         if region.disabled:
             return not region.serves_most
         if not self._is_measured and region.times.is_settled:

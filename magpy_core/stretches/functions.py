@@ -8,8 +8,10 @@ for one, would fail on the other.
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import linecache
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -78,24 +80,12 @@ class Functions:
     def add_seams(self, lines: Iterable[Line]) -> bool:
         """Statements of these lines are in no stretch from now on. Returns whether a function was cut (again)."""
         with self._lock:
-            wanted: dict[int, tuple[_CutFunction, set[int]]] = {}
-            for line in lines:
-                for cut in self._functions_of(line):
-                    wanted.setdefault(id(cut), (cut, set()))[1].add(line.number)
-            return any([self._cut_again(cut, numbers) for cut, numbers in wanted.values()])
-
-    def _functions_of(self, line: Line) -> list[_CutFunction]:
-        self._cut = [cut for cut in self._cut if cut.functions]
-        known = [cut for cut in self._cut if _contains(cut.original, line)]
-        if known:
-            return known
-        by_code: dict[int, _CutFunction] = {}
-        for one in gc.get_objects():
-            if type(one) is FunctionType and _contains(one.__code__, line):
-                code = one.__code__
-                by_code.setdefault(id(code), _CutFunction(code)).functions.add(one)
-        self._cut += by_code.values()
-        return list(by_code.values())
+            self._cut = [cut for cut in self._cut if cut.functions]
+            wanted = list(lines)
+            new = [line for line in wanted if not any(_contains(cut.original, line) for cut in self._cut)]
+            self._cut += _cut_functions(new)
+            seams = [(cut, {line.number for line in wanted if _contains(cut.original, line)}) for cut in self._cut]
+            return any([self._cut_again(cut, numbers) for cut, numbers in seams if numbers])
 
     def _cut_again(self, cut: _CutFunction, lines: Collection[int]) -> bool:
         if cut.is_settled or cut.seams >= set(lines):
@@ -125,23 +115,68 @@ def _exchange(functions: Iterable[FunctionType], old: CodeType | None, new: Code
 
 
 def _contains(code: CodeType, line: Line) -> bool:
-    return (code.co_filename, code.co_qualname) == (line.file, line.function) and any(
+    return (code.co_qualname, code.co_filename) == (line.function, line.file) and any(
         number == line.number for _, _, number in code.co_lines()
     )
+
+
+def _cut_functions(lines: Sequence[Line]) -> list[_CutFunction]:
+    """The functions that ``lines`` are in. Those of modules and classes are found by their names, others by a search."""
+    found: dict[int, _CutFunction] = {}
+    left = set()
+    for line in lines:
+        functions = [one for one in _named(line) if _contains(one.__code__, line)]
+        for one in functions:
+            found.setdefault(id(one.__code__), _CutFunction(one.__code__)).functions.add(one)
+        if not functions:
+            left.add(line)
+    names = {line.function for line in left}
+    for one in gc.get_objects() if left else ():
+        if type(one) is FunctionType and one.__code__.co_qualname in names:
+            if any(_contains(one.__code__, line) for line in left):
+                found.setdefault(id(one.__code__), _CutFunction(one.__code__)).functions.add(one)
+    return list(found.values())
+
+
+def _named(line: Line) -> Iterator[FunctionType]:
+    """Functions that modules of the line's file have under its function's qualified name."""
+    *classes, name = line.function.split(".")
+    for module in list(sys.modules.values()):
+        space = getattr(module, "__dict__", None)
+        if type(space) is not dict or space.get("__file__") != line.file:
+            continue
+        for one in classes:
+            cls = space.get(one)
+            space = type.__dict__["__dict__"].__get__(cls) if isinstance(cls, type) else {}
+        value = space.get(name)
+        while value is not None:
+            if isinstance(value, staticmethod | classmethod):
+                value = value.__func__
+            if type(value) is FunctionType:
+                yield value
+            value = getattr(value, "__dict__", {}).get("__wrapped__")
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(source: str, file: str) -> CodeType | None:
+    with no_warnings():  # of the source: Python has given them
+        try:
+            return compile(source, file, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return None
 
 
 def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> CodeType | None:
     """The code of the same function, with its statements in stretches but for those of the lines ``seams``. None: its source
     is not known, or nothing is left to cut."""
     source = "".join(linecache.getlines(code.co_filename))
-    try:
-        with no_warnings():  # of the source: Python has given them
-            tree = ast.parse(source, code.co_filename)
-            whole = compile(source, code.co_filename, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
+    whole = _compiled(source, code.co_filename)
+    if whole is None or _code_like(whole, code) != code:
         return None
+    with no_warnings():
+        tree = ast.parse(source, code.co_filename)
     node = _definition(tree, code)
-    if node is None or _code_like(whole, code) != code:
+    if node is None:
         return None
     if {one.id for one in own_nodes(node.body) if isinstance(one, ast.Name)} & OF_FRAMES:
         return None
