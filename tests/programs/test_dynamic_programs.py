@@ -24,7 +24,8 @@ from tests.programs import dynamic
 from tests.programs.dynamic import PROGRAMS, build, seed
 from tests.soundness.harness.compare import differences
 
-_QUICK, _MANY = 6, 100
+_QUICK, _MANY = 12, 100
+_SMALL = {"early_exit_resnet", "moe_top1", "skipnet_feedforward", "tree_lstm"}  # which the quick tests run
 
 
 class Paths:
@@ -157,7 +158,7 @@ def test_there_are_many() -> None:
     assert len(PROGRAMS) >= 24
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [n if n in _SMALL else pytest.param(n, marks=pytest.mark.slow) for n in PROGRAMS])
 def test_some_calls(name: str) -> None:
     _check(name, _QUICK)
 

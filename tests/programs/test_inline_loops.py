@@ -33,7 +33,7 @@ SCRIPTS = {
     "vae": 0.4,
     "word_language_model": 0.4,
 }
-QUICK = ("early_stop", "mnist")
+QUICK = ("mnist",)
 
 
 def run(folder: Path, script: str = "prog.py", **options: Any) -> Ran:
@@ -105,6 +105,7 @@ def test_what_cannot_be_captured_stays_outside(tmp_path: Path) -> None:
     assert step.hits >= 5 and not {"MP406", "MP103"} & set(ran.codes)
 
 
+@pytest.mark.slow
 def test_a_loop_that_can_not_be_captured_says_why_and_its_parts_are_regions(tmp_path: Path) -> None:
     ran = program(
         tmp_path,
@@ -127,6 +128,7 @@ def test_a_loop_that_can_not_be_captured_says_why_and_its_parts_are_regions(tmp_
     assert "time.time()" in found.message and found.location.range.start.line + 1 == 15
 
 
+@pytest.mark.slow
 def test_what_varies_at_each_call_stays_outside(tmp_path: Path) -> None:
     ran = program(
         tmp_path,
@@ -164,6 +166,7 @@ def test_a_traceback_is_that_of_plain_python(tmp_path: Path) -> None:
     assert plain.returncode == 1 and ran.stderr == plain.stderr
 
 
+@pytest.mark.slow
 def test_a_loop_in_a_recorded_function_is_part_of_it(tmp_path: Path) -> None:
     ran = program(
         tmp_path,
@@ -220,6 +223,7 @@ def test_imported_modules_are_cut_too_and_nothing_is_written_beside_them(tmp_pat
     assert step.hits >= 15 and step.captures <= 2, "one capture serves all calls of the function"
 
 
+@pytest.mark.slow
 def test_threads_train_side_by_side(tmp_path: Path) -> None:
     program(
         tmp_path,
