@@ -72,8 +72,6 @@ class Monitored:
 class _FullGraphRegion(Region):
     """A region that raises instead of falling back. The monitored run has taken place: its effects stay."""
 
-    failure: GraphBreak | None = None
-
     def build_capture(self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         assumed = bool(self.learned.assumed)
         capture = super().build_capture(recorded, args, kwargs)
@@ -82,21 +80,18 @@ class _FullGraphRegion(Region):
         if capture is None and recorded.skip_reason and not recorded.refused:
             return None  # only this call can't be captured (it filled a cache, say); the next one may be
         if capture is None or not capture.is_complete:
-            self.failure = GraphBreak(self.name, [f for f in recorded.findings if f.code.startswith(("MP1", "MP9"))])
+            reasons = [f for f in recorded.findings if f.code.startswith(("MP1", "MP9"))]
+            self.fallback.failure = GraphBreak(self.name, reasons)
         return capture
 
-    def forget(self) -> None:
-        super().forget()
-        self.failure = None
-
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.failure is not None and self.options.fullgraph:
-            raise self.failure
+        if self.fallback.failure is not None and self.options.fullgraph:
+            raise self.fallback.failure
         result = super().dispatch(args, kwargs)
         if not self.options.fullgraph:
             return result
-        if self.failure is not None:
-            raise self.failure
+        if self.fallback.failure is not None:
+            raise self.fallback.failure
         if self.disabled:
             raise GraphBreak(self.name, list(self.findings.values()))
         return result

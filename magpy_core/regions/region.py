@@ -43,7 +43,7 @@ from magpy_core.regions.twice import HINTS, watch
 _CHEAP = 0.03  # of a call
 _FEWEST_CALLS = 8  # of a region that is worth cutting
 _MOST_PATHS = 3  # whose graphs are cut at decisions on data
-_MOST_VARIED = 3  # more captures because of one value, of a region that can be cut
+_MOST_VARIED = 3  # more captures of a stretch because of one value
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -83,10 +83,11 @@ def outside_regions() -> Iterator[None]:
 
 @dataclass
 class Fallback:
-    """What a region runs that can't be captured whole. ``reason``: why it can't, or empty; ``stretches``: what its calls go
-    to, if its functions were cut."""
+    """What a region runs that can't be captured whole. ``reason``: why it can't, or empty; ``failure``: what is raised
+    instead, under ``fullgraph``; ``stretches``: what its calls go to, if its functions were cut."""
 
     reason: str = ""
+    failure: Exception | None = None
     stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
     _is_chosen: bool = False
 
@@ -96,7 +97,10 @@ class Fallback:
         options = region.options
         if not self._is_chosen and options.cut is not None and options.mode == "compiled" and not options.fullgraph:
             self._is_chosen = True
-            self.stretches = options.cut(region)
+            try:
+                self.stretches = options.cut(region)
+            except Exception as error:  # it must never take the program down
+                region.monitor_failed(error)
             if self.stretches is not None:
                 self.reason = self.reason or reason
         return self.stretches is not None
@@ -285,7 +289,7 @@ class Region:
             try:
                 records = self._is_to_record(args, kwargs)
             except Exception as error:  # the monitor must never take the program down
-                self._monitor_failed(error)
+                self.monitor_failed(error)
                 records = False
             return self.record(args, kwargs) if records else self.target(*args, **kwargs)
         finally:
@@ -348,10 +352,9 @@ class Region:
             return False
         if sum(not capture.is_complete for capture in self.captures) >= _MOST_PATHS:
             return self.fallback.choose(self, f"more than {_MOST_PATHS} paths")
-        if self.log.varied[place] <= _MOST_VARIED or self.serves_most:
-            return False
-        self.disabled = "captured too often because of one value"
-        return True
+        if self.kind == "stretch" and self.log.varied[place] > _MOST_VARIED and not self.serves_most:
+            return self.fallback.choose(self, "captured too often because of one value")
+        return False
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One monitored run; its result or exception is the caller's."""
@@ -371,7 +374,7 @@ class Region:
         except Exception as error:  # the monitor must never take the program down
             if isinstance(error, UnsupportedVersion) or belongs_to_user(error):
                 raise
-            self._monitor_failed(error)
+            self.monitor_failed(error)
         if not outcome.done:  # not from in there: what the program raises must have no context of ours
             return self.target(*args, **kwargs)
         exception, result = outcome.take()
@@ -448,7 +451,8 @@ class Region:
     def _report(self, code: str, text: str, hint: str = "", values: tuple[Value, ...] = ()) -> None:
         self.log.add(Finding(code, text, self.location, hint=hint, region=self.id, values=values))
 
-    def _monitor_failed(self, error: Exception) -> None:
+    def monitor_failed(self, error: Exception) -> None:
+        """An error of ours: the region runs as plain Python from now on, and MP901 says so."""
         self.disabled = "the monitor failed"
         if os.environ.get("MAGPY_DEBUG"):
             traceback.print_exception(error)

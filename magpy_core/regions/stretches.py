@@ -22,6 +22,7 @@ from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.stretch import Stretch
 
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
+_LIFETIMES = "MP110"
 _VARYING = 3  # captures because of one statement, which is worth no more of them
 _FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
 
@@ -123,9 +124,13 @@ class _Served:
         if entry is None:
             return function()
         result = entry.moved.call(function, entry.region)
-        if entry.is_worthless():
+        try:
+            if entry.is_worthless():
+                self._is_plain = True
+                _cut_at(_places(entry.region))
+        except Exception as error:  # it must never take the program down
             self._is_plain = True
-            _cut_at(_places(entry.region))
+            entry.region.monitor_failed(error)
         return result
 
     def _entry(self, function: FunctionType) -> _Entry | None:
@@ -144,12 +149,16 @@ def _is_small(capture: Capture) -> bool:
     return sum(node.op == "call_function" for node in capture.nodes) < _FEWEST_OPERATORS
 
 
-def _not_again(region: Region) -> None:
-    """A stretch is cut by cutting the function that it is in once more."""
+def _not_again(region: Region) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """A stretch is cut by cutting the function that it is in once more: until then, it is plain Python."""
+    return lambda args, kwargs: region.target(*args, **kwargs)
 
 
 def cut(region: Region, added: Added) -> Stretches | None:
-    """Cuts the functions of ``region``, which runs as plain Python. None: there is nothing to cut."""
+    """Cuts the functions of ``region``, which runs as plain Python. None: there is nothing to cut, or objects with
+    finalizers are in it, which a recording of a stretch would keep alive."""
+    if any(finding.code == _LIFETIMES for finding in region.log.obstacles):
+        return None
     return Stretches(region, added) if _cut_at(_places(region)) else None
 
 

@@ -177,7 +177,8 @@ class Discovery:
         number = self._names[name] = self._names.get(name, 0) + 1
         return f"{name} #{number}" if number > 1 else name
 
-    def _find_or_none(self, find: Callable[[], Any]) -> Any:
+    def find_or_none(self, find: Callable[[], Any]) -> Any:
+        """What ``find`` returns; None if it fails: the program must go on."""
         try:
             return find()
         except Exception as exc:
@@ -238,7 +239,7 @@ class Discovery:
             if region is None:
                 if isinstance(module, DistributedDataParallel):
                     return original(module, *args, **kwargs)  # the module inside is the region
-                region = self._find_or_none(lambda: self._new_region(self._modules, module, original))
+                region = self.find_or_none(lambda: self._new_region(self._modules, module, original))
                 if region is None:
                     return self._uncaptured(original, module, args, kwargs)
             out = call(region, (module, *args), kwargs)
@@ -326,7 +327,7 @@ class Discovery:
         if is_outermost:
             region = self._optimizers.get(args[0])
             if region is None:
-                region = self._find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
+                region = self.find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
             refused = bool(getattr(region, "disabled", ""))
             if refused and (region in self._wrappers or len(args) > 1 or kwargs):
                 region.calls += 1
@@ -352,7 +353,7 @@ class Discovery:
             return func(*args, **kwargs)
         region = self._optimizers.get(args[0])
         if region is None:
-            region = self._find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
+            region = self.find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
         return func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
 
     # -- named functions
@@ -371,7 +372,7 @@ class Discovery:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            found = self._find_or_none(region) if self.is_outermost() else None
+            found = self.find_or_none(region) if self.is_outermost() else None
             if found is None:
                 return function(*args, **kwargs)
             return self.call_function(found, args, kwargs)
@@ -386,7 +387,7 @@ class Discovery:
         name = self._numbered(function.__qualname__.rpartition("<locals>.")[2])
         make = self._monitoring.step_function
         key = ("step", next(self._keys))
-        return self._find_or_none(lambda: make(key, name=name, place=place, target=function, parts=parts))
+        return self.find_or_none(lambda: make(key, name=name, place=place, target=function, parts=parts))
 
     def name_of_loop(self, function: str) -> str:
         """A name for a training loop in ``function``, a qualified name."""
@@ -397,7 +398,7 @@ class Discovery:
         """The region, on trial, of the body of a training loop; None: not possible."""
         make, key = self._monitoring.step_function, ("step", next(self._keys))
         self._monitoring.start()
-        return self._find_or_none(lambda: make(key, name=name, place=place, target=function, parts=[], may_be_cut=True))
+        return self.find_or_none(lambda: make(key, name=name, place=place, target=function, parts=[], may_be_cut=True))
 
 
 def _caller() -> FrameType | None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from magpy_core.runner.discovery import Discovery
 
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
-_VARYING = 2  # captures because of one statement, which is worth no more of them
+_LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
+_VARYING = 3  # captures because of one statement, which is worth no more of them
 
 
 class Loops:
@@ -83,7 +84,8 @@ class _Entry:
     def obstacles(self) -> dict[int, Any]:
         """What the region was refused for: the first finding of each line of these statements."""
         found: dict[int, Any] = {}
-        for finding in self.trial.region.log.obstacles if self.trial is not None else ():
+        obstacles = self.trial.region.log.obstacles if self.trial is not None else []
+        for finding in obstacles:
             places = [*finding.path, finding.location]
             numbers = (place.range.start.line + 1 for place in places if place.file == self._stretch.scope.file)
             line = next((number for number in numbers if number in self._stretch.lines), None)
@@ -99,8 +101,8 @@ class _Entry:
         self._recompiles = len(region.recompiles)
         at: Counter[int] = Counter()
         for place, number in region.log.varied.items():
-            line = place.range.start.line + 1
-            if place.file == self._stretch.scope.file and line in self._stretch.lines:
+            line = place.range.start.line + 1 if place is not None else 0
+            if place is not None and place.file == self._stretch.scope.file and line in self._stretch.lines:
                 at.update({one.lineno: number for one in self._stretch.statements if covers(one, line)})
         return [line for line, number in at.items() if number >= _VARYING]
 
@@ -125,19 +127,23 @@ class LoopBody:
         discovery = self._loops.discovery
         if self._is_settled or not discovery.is_outermost():
             return self._plain(function)
-        entry = self._entry(function)
-        if entry is not None and self._is_to_be_cut(entry, function):
-            entry = None
+        entry = discovery.find_or_none(lambda: self._current(function))
         if entry is None:
             return self._plain(function)
         region = entry.trial.region
         return entry.moved.call(function, lambda: discovery.call_function(region, (), {}))
 
+    def _current(self, function: FunctionType) -> _Entry | None:
+        """The entry whose region runs the statements now; None: they run in plain Python, or smaller stretches do."""
+        entry = self._entry(function)
+        return None if entry is None or self._is_to_be_cut(entry, function) else entry
+
     def _is_to_be_cut(self, entry: _Entry, function: FunctionType) -> bool:
         if entry.is_refused:
             self._is_settled = True
             obstacles = entry.obstacles()
-            if self._cut(list(obstacles), function):
+            lifetimes = any(finding.code == _LIFETIMES for finding in obstacles.values())
+            if not lifetimes and self._cut(list(obstacles), function):
                 entry.trial.end()
             elif entry.trial is not None:
                 entry.trial.give_up(list(obstacles.values()))

@@ -34,13 +34,15 @@ def trains(statements: Sequence[ast.stmt]) -> bool:
         node.func for node in own_nodes(statements) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     ]
     losses = {
-        name.id
+        ast.unparse(part)
         for function in called
         if function.attr == "backward"
-        for name in ast.walk(function.value)
-        if isinstance(name, ast.Name)
+        for part in ast.walk(function.value)
+        if isinstance(part, _Named)
     }
-    return any(function.attr == "step" for function in called) and bool(losses & bound_names(statements))
+    attributes = (node for node in own_nodes(statements) if isinstance(node, ast.Attribute))
+    computed = {ast.unparse(node) for node in attributes if isinstance(node.ctx, ast.Store)} | bound_names(statements)
+    return any(function.attr == "step" for function in called) and bool(losses & computed)
 
 
 class _Finder(ast.NodeVisitor):

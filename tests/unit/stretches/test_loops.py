@@ -157,6 +157,25 @@ def test_other_loops_stay_as_they_are(body: str) -> None:
     assert Runs(source).stretches == []
 
 
+def test_the_loss_may_be_an_attribute() -> None:
+    runs = Runs(
+        """
+        class Trainer:
+            def run(self, model, opt):
+                for i in range(3):
+                    self.loss = model(i)
+                    self.loss.backward()
+                    opt.step()
+                return self.loss.n
+
+        result = Trainer().run(Part(), Part())
+        """
+    )
+    assert [stretch.lines for stretch in runs.stretches] == [range(5, 8)]
+    plain, cut = runs.run()
+    assert plain == cut and plain["result"] == 6 and runs.calls == 3
+
+
 def test_what_yields_stays_in_the_frame() -> None:
     runs = Runs(
         """
