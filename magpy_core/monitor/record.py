@@ -20,13 +20,13 @@ from types import CodeType, TracebackType
 from typing import Final
 
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
-from magpy_core._compat.torch.dynamo import Marks, bypass, lift_marks, restore_marks, torch_has_compiled
+from magpy_core._compat.torch.dynamo import Marks, bypass, lift_marks, lift_marks_of, restore_marks, torch_has_compiled
 from magpy_core._compat.torch.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.hooks import Handlers, active, belongs_to_user, contain
-from magpy_core.stretches.originals import original_of
+from magpy_core.stretches.originals import cut_codes, original_of
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -61,6 +61,8 @@ class _ProcessWide:
             if self._recordings == 0:
                 if torch_has_compiled():
                     self._marks = lift_marks(keep=never_intercepted())
+                else:
+                    self._marks = lift_marks_of(cut_codes())
                 self._raised_limit = sys.getrecursionlimit() + _HEADROOM
                 sys.setrecursionlimit(self._raised_limit)
                 self._interval = sys.getswitchinterval()

@@ -180,7 +180,12 @@ def marks_of(codes: Iterable[CodeType]) -> Marks:
 
 def lift_marks(keep: set[int]) -> Marks:
     """Remove the marks of all code, except code that MagPy marked (ids in ``keep``). Returns the removed marks."""
-    marks = marks_of(code for code in _all_codes() if id(code) not in keep)
+    return lift_marks_of(code for code in _all_codes() if id(code) not in keep)
+
+
+def lift_marks_of(codes: Iterable[CodeType]) -> Marks:
+    """Remove the marks of ``codes``. Returns the removed marks."""
+    marks = marks_of(codes)
     for code, _ in marks:
         set_mark(code, (0, 0))
     return marks
