@@ -57,8 +57,9 @@ class _Program:
         stem = self.entry.stem
         aliases = [stem, stem.removesuffix(".__main__")]
         self._named = NamedRegions(request["regions"], lambda *defined: self._discovery.wrap(*defined), aliases)
-        finds_steps = request.get("session_factory") == SESSIONS["magpy"]
-        self._loops = Loops(lambda: self._discovery) if finds_steps else None
+        # `check` reports on the parts of a step, which programs are made of
+        cuts = request["mode"] == "run" and request.get("session_factory") == SESSIONS["magpy"]
+        self._loops = Loops(lambda: self._discovery) if cuts else None
         self._sources = Sources(self._named, self._loops)
         self.entry.prepare(self._sources.compile)
         _check_torch(request)

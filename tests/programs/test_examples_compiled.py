@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow  # whole trainings, compiled
 
 # Two epochs of image_cnn begin within its steps: the last, smaller validation batch comes by as well.
 STEPS = {"char_gpt": 12, "image_cnn": 22, "early_exit": 12, "hf_bert": 10}
+OPTIMIZERS = {"char_gpt": "AdamW", "image_cnn": "SGD", "early_exit": "Adam", "hf_bert": "AdamW"}
 STEP = "training loop of main"  # its body: one graph, from the forward pass to the optimizer's step
 MODELS = {
     "char_gpt": "GPT",
@@ -90,10 +91,10 @@ def regions(report: Any) -> dict[str, Any]:
 def test_check(name: str, tmp_path: Path) -> None:
     _, report = magpy("check", name, tmp_path)
     by_name = regions(report)
-    step, model = by_name[STEP], by_name.get(f"model: {MODELS[name]}")
-    assert step["kind"] == "step" and step["complete"] and step["side_effects"], step
-    assert model is None or model["complete"] == (name not in CUT), model
-    assert (name in CUT) == bool(model and model["graph_breaks"]), model
+    model, optimizer = by_name[f"model: {MODELS[name]}"], by_name[f"optimizer: {OPTIMIZERS[name]}"]
+    assert optimizer["complete"] and optimizer["side_effects"], optimizer
+    assert model["complete"] == (name not in CUT), model
+    assert bool(model["graph_breaks"]) == (name in CUT), model
 
     severe = [f for f in report["findings"] if f["code"].startswith(("MP1", "MP9"))]
     folder = EXAMPLES / name

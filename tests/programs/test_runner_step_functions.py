@@ -286,6 +286,5 @@ def test_what_a_refused_optimizer_wraps(tmp_path: Path) -> None:
         """,
         mode="check",
     )
-    # in the first step, the body of the loop is the region
-    assert ran.regions() == {"model: Sequential": 11, "wrapped: Wrapped": 11, "optimizer: Adam": 10}
+    assert ran.regions() == {"model: Sequential": 12, "wrapped: Wrapped": 12, "optimizer: Adam": 11}
     assert [m["n"] for m in ran.messages if m["type"] == "step"][-1] == 12
