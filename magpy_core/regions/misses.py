@@ -13,16 +13,27 @@ DECISION = Failure("MP201", "a decision on data or on a random number", "as capt
 """What is known when every guard holds."""
 
 
-def closest_failures(captures: Iterable[Capture], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Failure]:
-    """The failed guards of the capture that has fewest of them. One that only numbers and dimensions keep from fitting comes
-    first: with these varying, no other path need be captured."""
+def closest_failures(
+    captures: Iterable[Capture], args: tuple[Any, ...], kwargs: dict[str, Any], learned: Learned
+) -> list[Failure]:
+    """The failed guards of the capture that has fewest of them. One that only numbers and dimensions keep from fitting that
+    are not known to vary yet comes first: with these varying, no other path need be captured."""
     found = [capture.guards.explain(args, kwargs, global_ok=capture.globals_hold()) for capture in captures]
-    return min((failures for failures in found if failures), key=_distance, default=[DECISION])
+
+    def distance(failures: Sequence[Failure]) -> tuple[bool, int]:
+        return not all(_is_news(failure, learned) for failure in failures), len(failures)
+
+    return min((failures for failures in found if failures), key=distance, default=[DECISION])
 
 
-def _distance(failures: Sequence[Failure]) -> tuple[bool, int]:
-    vary = all(failure.source is not None and (failure.number or failure.dims) for failure in failures)
-    return not vary, len(failures)
+def _is_news(failure: Failure, learned: Learned) -> bool:
+    """Whether ``failure`` is about a number or dimensions that may vary, and are not known to."""
+    if failure.source is None:
+        return False
+    path = failure.source.path
+    if failure.number:
+        return path not in learned.numbers and path not in learned.exact
+    return bool(failure.dims) and not set(failure.dims) <= learned.dims.get(path, set())
 
 
 def generalise(learned: Learned, failures: Sequence[Failure], *, sizes: bool = True) -> list[Failure]:

@@ -309,7 +309,7 @@ class Region:
             self._give_up()
             return False
         if self.options.overhead is not None and not self.options.overhead.affords_recording(
-            self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs))
+            self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs, self.learned))
         ):
             return False
         return self._learn(args, kwargs)
@@ -327,7 +327,7 @@ class Region:
         """Find out why no capture fits, and what to carry symbolically from now on. Returns whether to record."""
         if not self.captures:
             return True
-        failures = closest_failures(self.captures, args, kwargs)
+        failures = closest_failures(self.captures, args, kwargs, self.learned)
         learned = generalise(self.learned, failures, sizes=self.options.dynamic is not False)
         others = [f for f in failures if f not in learned]
         first = (others or failures)[0]

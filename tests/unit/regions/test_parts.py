@@ -76,8 +76,8 @@ def capture_with(*failures: Failure) -> Any:
 
 def test_the_closest_capture_explains_a_miss() -> None:
     a, b, c = (Failure("MP201", name, "1", "2") for name in "abc")
-    assert closest_failures([capture_with(a, b), capture_with(c), capture_with(a)], (), {}) == [c]
-    assert closest_failures([capture_with()], (), {}) == [DECISION], "every guard holds: a decision on data"
+    assert closest_failures([capture_with(a, b), capture_with(c), capture_with(a)], (), {}, Learned()) == [c]
+    assert closest_failures([capture_with()], (), {}, Learned()) == [DECISION], "every guard holds: a decision on data"
 
 
 def test_what_varies_becomes_symbolic() -> None:
