@@ -7,18 +7,23 @@ Key type: Stretches.
 
 from __future__ import annotations
 
+import functools
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
+from magpy_core._compat.torch.dynamo import torch_has_compiled
+from magpy_core._compat.torch.dynamo_watch import before_first_frame
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.regions.region import Region, busy, line_location
 from magpy_core.stretches.cells import Moved
 from magpy_core.stretches.functions import Functions, Line
+from magpy_core.stretches.originals import restore
 from magpy_core.stretches.stretch import Stretch
 
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
@@ -63,12 +68,20 @@ class Stretches:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
+        if torch_has_compiled():  # the program's torch.compile can't read the code of cut functions
+            return self._region.target(*args, **kwargs)
+        _restore_before_first_frame()
         before, _active.stretches = _active.stretches, self
         try:
             with _functions.serving():
                 return self._region.target(*args, **kwargs)
         finally:
             _active.stretches = before
+
+    @property
+    def regions(self) -> list[Region]:
+        """Those of the stretches."""
+        return [entry.region for served in self.served.values() for entry in served.entries]
 
     def serve(self, stretch: Stretch) -> _Served:
         served = self.served[stretch] = _Served(stretch, self)
@@ -116,7 +129,7 @@ class _Served:
 
     def __init__(self, stretch: Stretch, stretches: Stretches) -> None:
         self._stretch, self._stretches = stretch, stretches
-        self._entries: list[_Entry] = []
+        self.entries: list[_Entry] = []
         self._is_plain = False
 
     def call(self, function: FunctionType) -> Any:
@@ -135,14 +148,14 @@ class _Served:
 
     def _entry(self, function: FunctionType) -> _Entry | None:
         shared = self._stretch.scope.shared
-        for entry in self._entries:
+        for entry in self.entries:
             if entry.moved.fits(function, shared):
                 return entry
-        if len(self._entries) == _ENTRIES:
+        if len(self.entries) == _ENTRIES:
             return None
         moved = Moved(function, shared)
-        self._entries.append(_Entry(moved, self._stretches.make(self._stretch, moved.target)))
-        return self._entries[-1]
+        self.entries.append(_Entry(moved, self._stretches.make(self._stretch, moved.target)))
+        return self.entries[-1]
 
 
 def _is_small(capture: Capture) -> bool:
@@ -157,9 +170,21 @@ def _not_again(region: Region) -> Callable[[tuple[Any, ...], dict[str, Any]], An
 def cut(region: Region, added: Added) -> Stretches | None:
     """Cuts the functions of ``region``, which runs as plain Python. None: there is nothing to cut, or objects with
     finalizers are in it, which a recording of a stretch would keep alive."""
-    if any(finding.code == _LIFETIMES for finding in region.log.obstacles):
+    if torch_has_compiled() or any(finding.code == _LIFETIMES for finding in region.log.obstacles):
         return None
-    return Stretches(region, added) if _cut_at(_places(region)) else None
+    _cut_at(_places(region))
+    return Stretches(region, added) if _functions.are_cut(_lines(_places(region))) else None
+
+
+@functools.cache
+def _watch_dynamo() -> None:
+    before_first_frame(restore)
+
+
+def _restore_before_first_frame() -> None:
+    """What the program compiles inside a region that is cut finds functions with their own code."""
+    if "torch._dynamo.convert_frame" in sys.modules:
+        _watch_dynamo()
 
 
 def _places(region: Region) -> Iterable[Location]:
@@ -171,6 +196,10 @@ def _places(region: Region) -> Iterable[Location]:
     yield from (place for place, number in region.log.varied.items() if place and number >= _VARYING)
 
 
-def _cut_at(places: Iterable[Location]) -> bool:
-    lines = [Line(one.file, one.function, one.range.start.line + 1) for one in places if is_user_file(one.file)]
-    return _functions.add_seams(dict.fromkeys(lines))
+def _cut_at(places: Iterable[Location]) -> None:
+    _functions.add_seams(_lines(places))
+
+
+def _lines(places: Iterable[Location]) -> list[Line]:
+    lines = (Line(one.file, one.function, one.range.start.line + 1) for one in places if is_user_file(one.file))
+    return list(dict.fromkeys(lines))

@@ -122,7 +122,7 @@ class _Program:
     def _torch_imported(self) -> None:
         self._discovery.install()
         if self._loops is not None:
-            self._loops.torch_was_imported()
+            self._discovery.find_or_none(self._loops.torch_was_imported)
 
     def _forked(self) -> None:
         self.clock.limit = 0

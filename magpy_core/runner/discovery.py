@@ -208,11 +208,7 @@ class Discovery:
         self._patch_module(torch.nn.Module, torch.compiler.is_compiling)
         if self._monitoring.finds_step_functions:
             from magpy_core._compat.torch.backward_watch import watch_backward
-            from magpy_core._compat.torch.dynamo_watch import COMPILER, before_first_frame
-            from magpy_core.stretches.originals import restore
 
-            # torch.compile can't read the code of functions with a cut loop
-            ImportHook(lambda: before_first_frame(restore), COMPILER).install()
             watch_backward(self._step_functions.passes_back, self._step_functions.leaves)
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
 

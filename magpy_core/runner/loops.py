@@ -17,7 +17,7 @@ from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.stretches.cells import Moved, renewed
 from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.loops import cut_loops, may_train, trains
-from magpy_core.stretches.originals import cut_codes
+from magpy_core.stretches.originals import cut_codes, restore
 from magpy_core.stretches.stretch import Stretch, code_of, finished
 
 if TYPE_CHECKING:
@@ -57,8 +57,12 @@ class Loops:
 
     def torch_was_imported(self) -> None:
         """From now on, the program may use torch.compile, which can't read what is cut."""
+        from magpy_core._compat.torch.dynamo_watch import COMPILER, before_first_frame
+        from magpy_core.runner.discovery import ImportHook
+
         self._has_torch = True
         self._keep_out_of_dynamo()
+        ImportHook(lambda: before_first_frame(restore), COMPILER).install()
 
     @staticmethod
     def _keep_out_of_dynamo() -> None:

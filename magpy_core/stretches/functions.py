@@ -87,6 +87,10 @@ class Functions:
             seams = [(cut, {line.number for line in wanted if _contains(cut.original, line)}) for cut in self._cut]
             return any([self._cut_again(cut, numbers) for cut, numbers in seams if numbers])
 
+    def are_cut(self, lines: Iterable[Line]) -> bool:
+        """Whether a function that one of ``lines`` is in calls stretches, for whichever region it was cut."""
+        return any(cut.made is not None and any(_contains(cut.original, line) for line in lines) for cut in self._cut)
+
     def _cut_again(self, cut: _CutFunction, lines: Collection[int]) -> bool:
         if cut.is_settled or cut.seams >= set(lines):
             return False

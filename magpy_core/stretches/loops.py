@@ -4,9 +4,12 @@ A training loop is the innermost loop in whose body `backward` and an optimizer'
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
+import functools
 import itertools
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
@@ -19,6 +22,7 @@ from magpy_core.stretches.originals import remember
 from magpy_core.stretches.stretch import Scope, Stretch, finished
 
 _Loop = ast.For | ast.While
+_FUTURE = functools.reduce(operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 _Named = ast.Attribute | ast.Name
 _REPORTING = re.compile(r"print|log|report|write|eval|valid|save|info|debug|scalar|postfix|checkpoint|echo", re.IGNORECASE)
 
@@ -48,9 +52,10 @@ def trains(statements: Sequence[ast.stmt]) -> bool:
 class _Finder(ast.NodeVisitor):
     """Replaces the bodies of training loops by stretches."""
 
-    def __init__(self, file: str, codes: dict[tuple[str, int], CodeType], constants: Constants) -> None:
-        self._file, self.codes, self._constants = file, codes, constants
-        self._scope: Scope | None = Scope(file, constants)
+    def __init__(self, file: str, code: CodeType) -> None:
+        self._file, self.codes, self.constants = file, dict(_codes(code)), Constants(code)
+        self._future = code.co_flags & _FUTURE
+        self._scope: Scope | None = Scope(file, self.constants, future=self._future)
         self.stretches: list[Stretch] = []
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -74,11 +79,11 @@ class _Finder(ast.NodeVisitor):
         first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
         code = self.codes.get((node.name, first))
         names = {one.id for one in own_nodes(node.body) if isinstance(one, ast.Name)}
-        if code is None or names & OF_FRAMES:
+        if code is None or names & OF_FRAMES or any(map(_is_private, ast.walk(node))):
             return None
         shared = frozenset(code.co_cellvars + code.co_freevars)
         declared = frozenset(global_names(node.body))
-        return Scope(self._file, self._constants, node.name, code.co_qualname, declared, shared)
+        return Scope(self._file, self.constants, node.name, code.co_qualname, declared, shared, self._future)
 
     def _loop(self, node: _Loop) -> None:
         found = len(self.stretches)
@@ -90,6 +95,12 @@ class _Finder(ast.NodeVisitor):
             self.stretches += cutter.stretches
 
     visit_For = visit_While = _loop
+
+
+def _is_private(node: ast.AST) -> bool:
+    """Whether ``node`` is a name that a class changes (`self.__x`): a part of its method is compiled without the class."""
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name.startswith("__") and not name.endswith("__")
 
 
 def _around_the_step(body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -119,15 +130,14 @@ def cut_loops(
 ) -> tuple[ast.Module, Callable[[CodeType], CodeType]]:
     """``tree`` (changed in place) with its training loops cut, and what is to be done with its compiled code. ``code``: that
     of the module as it is; ``receiver``: makes what calls of a stretch go to, as ``receiver @ function``."""
-    constants = Constants(code)
-    finder = _Finder(file, dict(_codes(code)), constants)
+    finder = _Finder(file, code)
     finder.visit(tree)
     stretches = finder.stretches
     receivers = {stretch.name: receiver(stretch) for stretch in stretches}
     scopes = {stretch.name: stretch.scope for stretch in stretches}
 
     def finish(compiled: CodeType) -> CodeType:
-        made = finished(compiled, receivers, scopes, constants)
+        made = finished(compiled, receivers, scopes, finder.constants)
         for key, one in _codes(made) if receivers else ():
             if key in finder.codes and finder.codes[key] != one:
                 remember(one, finder.codes[key])

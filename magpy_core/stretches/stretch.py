@@ -27,7 +27,7 @@ _numbers = itertools.count(1)
 @dataclass(frozen=True)
 class Scope:
     """Where statements stand. ``constants``: of the program's code; ``shared``: variables that closures of the program may
-    hold, too; ``global_names``: names that the function declares global."""
+    hold, too; ``global_names``: names that the function declares global; ``future``: flags of `__future__` statements."""
 
     file: str
     constants: Constants = field(repr=False)
@@ -35,6 +35,7 @@ class Scope:
     qualname: str = "<module>"
     global_names: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
+    future: int = 0
 
     @property
     def is_module(self) -> bool:
@@ -154,7 +155,7 @@ def code_of(stretch: Stretch, free: Sequence[str], body: Sequence[ast.stmt] | No
     definition = stretch.definition(body)
     outer = _function("outer", free, [definition])
     tree = ast.Module([ast.fix_missing_locations(ast.copy_location(outer, definition))], [])
-    module = compile(tree, stretch.scope.file, "exec", dont_inherit=True)
+    module = compile(tree, stretch.scope.file, "exec", flags=stretch.scope.future, dont_inherit=True)
     (outside,) = (const for const in module.co_consts if isinstance(const, CodeType))
     (inside,) = (const for const in outside.co_consts if isinstance(const, CodeType))
     return inside

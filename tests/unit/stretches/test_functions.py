@@ -133,7 +133,9 @@ def test_seams_are_added_to_functions_by_their_lines() -> None:
     assert sums.__code__ is code
     ranges = [(stretch.lines.start, stretch.lines.stop) for stretch in counted.stretches]
     assert len(ranges) == len(set(ranges)) == 2  # a stretch of the same lines keeps its receiver
-    assert not functions.add_seams([Line(code.co_filename, "unknown", 3)])
+    assert functions.are_cut([Line(code.co_filename, "sums", first)])
+    unknown = Line(code.co_filename, "unknown", 3)
+    assert not functions.add_seams([unknown]) and not functions.are_cut([unknown])
 
 
 def test_code_that_the_program_has_replaced_stays() -> None:

@@ -256,3 +256,39 @@ def test_what_only_reports_around_the_step_is_left_out() -> None:
     assert [stretch.lines for stretch in runs.stretches] == [range(7, 14)]
     plain, cut = runs.run()
     assert plain == cut and plain["result"] == [0, 2, 3, 4, 5]
+
+
+def test_private_names_of_a_class_keep_a_loop_whole() -> None:
+    runs = Runs(
+        """
+        class Trainer:
+            def run(self, model, opt):
+                self.__n = 0
+                for i in range(3):
+                    loss = model(i)
+                    loss.backward()
+                    opt.step()
+                    self.__n += 1
+                return self.__n
+
+        result = Trainer().run(Part(), Part())
+        """
+    )
+    assert runs.stretches == []
+
+
+def test_annotations_are_evaluated_or_not_as_in_the_module() -> None:
+    runs = Runs(
+        """
+        from __future__ import annotations
+        model, opt = Part(), Part()
+        for i in range(3):
+            def f(x: unknown_name) -> also_unknown: return x
+            loss = model(f(i))
+            loss.backward()
+            opt.step()
+        n = loss.n
+        """
+    )
+    plain, cut = runs.run()
+    assert plain == cut and runs.calls == 3

@@ -1,0 +1,147 @@
+"""Regions that can't be captured whole: their functions are cut, and the stretches serve."""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import magpy_core
+from magpy_core.regions import stretches
+from magpy_core.regions.api import region_of
+from magpy_core.regions.region import Region
+
+
+class Gated(nn.Module):
+    """Each block runs if its gate says so: 2 ** 6 paths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8)) for _ in range(6))
+        self.gates = nn.ModuleList(nn.Linear(8, 1) for _ in range(6))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        taken = 0
+        for block, gate in zip(self.blocks, self.gates, strict=True):
+            score = torch.tanh(gate(x)).mean() * 10
+            if score > 0:
+                x = torch.relu(block(x)) + x
+                taken += 1
+        return x, taken
+
+
+class Clocked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.times = nn.Linear(8, 8), nn.Linear(8, 8), []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.first(x)) * 2
+        self.times.append(time.perf_counter())
+        return torch.relu(self.second(x)) - 1
+
+
+def served(region: Region) -> int:
+    assert isinstance(region.fallback.stretches, stretches.Stretches)
+    return sum(part.hits for part in region.fallback.stretches.regions)
+
+
+def pair(cls: type[nn.Module]) -> tuple[nn.Module, nn.Module]:
+    torch.manual_seed(0)
+    plain = cls()
+    return plain, magpy_core.compile(copy.deepcopy(plain), backend="eager", wait=True)
+
+
+def test_a_region_of_many_paths_is_cut_and_every_block_shares_a_capture() -> None:
+    plain, compiled = pair(Gated)
+    counts = set()
+    for i in range(40):
+        x = torch.randn(4, 8, generator=torch.Generator().manual_seed(i))
+        (expected, n), (found, m) = plain(x), compiled(x)
+        assert torch.equal(expected, found) and n == m
+        if n:
+            expected.sum().backward()
+            found.sum().backward()
+        for p, q in zip(plain.parameters(), compiled.parameters(), strict=True):
+            assert (p.grad is None) == (q.grad is None) and (p.grad is None or torch.equal(p.grad, q.grad))
+        counts.add(n)
+    region = region_of(compiled)
+    assert len(counts) > 2 and served(region) > 100
+    recorded = sum(part.recordings for part in region.fallback.stretches.regions)  # type: ignore[union-attr]
+    assert region.recordings + recorded <= 12, "captures do not grow with the paths"
+
+
+def test_what_can_not_be_captured_stays_between_stretches() -> None:
+    plain, compiled = pair(Clocked)
+    for i in range(30):
+        x = torch.randn(4, 8, generator=torch.Generator().manual_seed(i))
+        assert torch.equal(plain(x), compiled(x))
+        assert len(compiled.times) == i + 1, "neither lost nor doubled"  # type: ignore[arg-type]
+    assert served(region_of(compiled)) > 20
+
+
+def test_the_next_region_of_the_same_functions_is_cut_too() -> None:
+    for _ in range(2):
+        _, compiled = pair(Clocked)
+        for _ in range(14):
+            compiled(torch.ones(1, 8))
+        assert served(region_of(compiled)) > 4
+
+
+def test_functions_have_their_own_code_outside_of_the_region() -> None:
+    code = Clocked.forward.__code__
+    _, compiled = pair(Clocked)
+    for _ in range(14):
+        compiled(torch.ones(1, 8))
+    assert served(region_of(compiled)) and Clocked.forward.__code__ is code
+
+
+def helper(x: torch.Tensor) -> torch.Tensor:
+    y = torch.tanh(x) * 2
+    time.perf_counter()
+    return torch.relu(y) + 1
+
+
+def test_the_programs_own_torch_compile_sees_no_cut_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is called for the first time inside the region, for a function that is cut."""
+    monkeypatch.setattr(stretches, "torch_has_compiled", lambda: False)  # other tests have compiled
+    restored = []
+    monkeypatch.setattr(stretches, "before_first_frame", restored.append)
+    stretches._watch_dynamo.cache_clear()
+    import torch._dynamo.convert_frame
+
+    def target(x: torch.Tensor) -> Any:
+        if restored:
+            restored[0]()  # as before Dynamo's first frame
+            assert helper.__code__ is code
+        return helper(x)
+
+    code = helper.__code__
+    compiled = magpy_core.compile(target, backend="eager", wait=True)
+    for i in range(16):
+        assert torch.equal(compiled(torch.full((2,), float(i))), helper(torch.full((2,), float(i))))
+    assert restored == [stretches.restore]
+    stretches._watch_dynamo.cache_clear()
+
+
+def test_where_the_program_has_used_torch_compile_nothing_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "torch_has_compiled", lambda: True)
+    plain, compiled = pair(Clocked)
+    for _ in range(14):
+        assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
+    assert region_of(compiled).fallback.stretches is None
+
+
+def test_an_error_of_ours_leaves_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(stretches, "_cut_at", fails)
+    plain, compiled = pair(Clocked)
+    for _ in range(14):
+        assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
+    assert "MP901" in {finding.code for finding in region_of(compiled).findings.values()}
