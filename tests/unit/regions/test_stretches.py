@@ -14,6 +14,13 @@ import magpy_core
 from magpy_core.regions import stretches
 from magpy_core.regions.api import region_of
 from magpy_core.regions.region import Region
+from magpy_core.regions.times import RegionTimes
+
+
+@pytest.fixture(autouse=True)
+def no_stretch_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that no clock decides what a test sees."""
+    monkeypatch.setattr(RegionTimes, "is_slower", lambda times: False)
 
 
 class Gated(nn.Module):
@@ -145,3 +152,14 @@ def test_an_error_of_ours_leaves_plain_python(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(14):
         assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
     assert "MP901" in {finding.code for finding in region_of(compiled).findings.values()}
+
+
+def test_a_stretch_that_was_measured_to_be_slower_is_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RegionTimes, "is_slower", lambda times: True)
+    _, compiled = pair(Clocked)
+    for _ in range(60):
+        compiled(torch.ones(1, 8))
+    before = served(region_of(compiled))
+    for _ in range(10):
+        compiled(torch.ones(1, 8))
+    assert served(region_of(compiled)) == before
