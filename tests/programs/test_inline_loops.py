@@ -38,7 +38,16 @@ QUICK = ("mnist",)
 
 
 def run(folder: Path, script: str = "prog.py", **options: Any) -> Ran:
-    options = {"session_factory": SESSIONS["magpy"], "mode": "run", "backend": "eager", "steps": 0, "env": CUTS, **options}
+    """In the foreground no clock decides what is recorded, and what serves."""
+    options = {
+        "session_factory": SESSIONS["magpy"],
+        "mode": "run",
+        "backend": "eager",
+        "steps": 0,
+        "env": CUTS,
+        "compile": "foreground",
+        **options,
+    }
     ran = under_magpy(folder, script=script, **options)
     assert ran.outcome.kind == "ok", ran.stderr.decode()
     return ran
