@@ -97,10 +97,7 @@ class Fallback:
         options = region.options
         if not self._is_chosen and options.cut is not None and options.mode == "compiled" and not options.fullgraph:
             self._is_chosen = True
-            try:
-                self.stretches = options.cut(region)
-            except Exception as error:  # it must never take the program down
-                region.monitor_failed(error)
+            self.stretches = options.cut(region)
             if self.stretches is not None:
                 self.reason = self.reason or reason
         return self.stretches is not None
@@ -280,7 +277,10 @@ class Region:
         """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
         overhead = self.options.overhead
         if self.disabled and self.calls >= _FEWEST_CALLS and not self.serves_most:
-            self.fallback.choose(self)
+            try:
+                self.fallback.choose(self)
+            except Exception as error:  # the monitor must never take the program down
+                self.monitor_failed(error)
         if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
             return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)
         if not _recording_lock.acquire(blocking=False):

@@ -76,7 +76,8 @@ class StepFunctions:
             if region.disabled:
                 function.is_on_trial = False
                 reasons = _reasons(region) if function.obstacles is None else function.obstacles
-                function.failed = [self._why_not(region, finding) for finding in reasons]
+                failed = [self._why_not(region, finding) for finding in reasons]
+                function.failed = list({finding.key: finding for finding in failed}.values())  # one of several paths
                 self._notify(function.failed)
             elif region.hits or (finally_ and region.captures):
                 function.is_on_trial = False

@@ -115,7 +115,10 @@ def test_run_trains_as_plain_python_and_settles(name: str, tmp_path: Path) -> No
     assert not late
     for wanted in (f"model: {MODELS[name]}", f"optimizer: {OPTIMIZERS[name]}"):
         assert by_name[wanted]["captures"], by_name[wanted]
-        assert by_name[wanted]["hits"] >= STEPS[name] // 2, by_name[wanted]
+        served = [by_name[wanted]]
+        if name in CUT and wanted.startswith("model"):
+            served = [r for r in by_name.values() if r["name"].startswith(f"{MODELS[name]}.forward:")]
+        assert sum(r["hits"] for r in served) >= STEPS[name] // 2, served
 
 
 @pytest.mark.slow
