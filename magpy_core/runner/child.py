@@ -57,9 +57,8 @@ class _Program:
         stem = self.entry.stem
         aliases = [stem, stem.removesuffix(".__main__")]
         self._named = NamedRegions(request["regions"], lambda *defined: self._discovery.wrap(*defined), aliases)
-        # off by default: a whole step takes longer to compile than its parts, which short runs don't live to see
-        wanted = os.environ.get("MAGPY_TRAINING_LOOPS") == "1" and request["mode"] == "run"
-        cuts = wanted and request.get("session_factory") == SESSIONS["magpy"]
+        # `check` reports on the parts of a step, which programs are made of
+        cuts = request["mode"] == "run" and request.get("session_factory") == SESSIONS["magpy"]
         self._loops = Loops(lambda: self._discovery) if cuts else None
         self._sources = Sources(self._named, self._loops)
         self.entry.prepare(self._sources.compile)

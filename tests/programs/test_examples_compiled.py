@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow  # whole trainings, compiled
 # Two epochs of image_cnn begin within its steps: the last, smaller validation batch comes by as well.
 STEPS = {"char_gpt": 12, "image_cnn": 22, "early_exit": 12, "hf_bert": 10}
 OPTIMIZERS = {"char_gpt": "AdamW", "image_cnn": "SGD", "early_exit": "Adam", "hf_bert": "AdamW"}
+STEP = "training loop of main"  # its body: one graph, from the forward pass to the optimizer's step
 MODELS = {
     "char_gpt": "GPT",
     "image_cnn": "ShapeNet",
@@ -113,12 +114,7 @@ def test_run_trains_as_plain_python_and_settles(name: str, tmp_path: Path) -> No
     by_name = regions(report)
     late = {r["name"]: r["recompiles"] for r in by_name.values() if r["captures_after_step_3"]}
     assert not late
-    for wanted in (f"model: {MODELS[name]}", f"optimizer: {OPTIMIZERS[name]}"):
-        assert by_name[wanted]["captures"], by_name[wanted]
-        served = [by_name[wanted]]
-        if name in CUT and wanted.startswith("model"):
-            served = [r for r in by_name.values() if r["name"].startswith(f"{MODELS[name]}.forward:")]
-        assert sum(r["hits"] for r in served) >= STEPS[name] // 2, served
+    assert by_name[STEP]["captures"] and by_name[STEP]["hits"] >= STEPS[name] // 2 - 1, by_name[STEP]
 
 
 @pytest.mark.slow

@@ -11,10 +11,9 @@ import pytest
 
 from magpy_core.runner.request import SESSIONS
 from tests.programs import inline
-from tests.programs.runner_help import Ran, environment, plainly, under_magpy, write
+from tests.programs.runner_help import Ran, plainly, under_magpy, write
 from tests.programs.spare import printed
 
-CUTS = environment(MAGPY_TRAINING_LOOPS="1")
 FOLDER = Path(inline.__file__).parent
 
 #: Scripts as users write them, and which share of their steps is one graph at least (of 60 steps, each path recorded first).
@@ -44,7 +43,6 @@ def run(folder: Path, script: str = "prog.py", **options: Any) -> Ran:
         "mode": "run",
         "backend": "eager",
         "steps": 0,
-        "env": CUTS,
         "compile": "foreground",
         **options,
     }
