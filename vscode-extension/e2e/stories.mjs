@@ -120,7 +120,7 @@ export async function runsCompiled(window, { workspace, server }) {
   expect(/^\s*MagPy\s*$/.test(await window.statusBar.innerText()), "a successful run without warnings");
   await until(async () => /Found \d+ findings/.test(await window.terminalText()), "the report");
   await until(() => workers(server).length === 0, "the end of the program's processes");
-  await window.goToLine(lineOf(workspace, GPT, "_, loss = model(x, y)"));
+  await window.goToLine(lineOf(workspace, GPT, 'x, y = corpus.batch("train")'));
   await window.summary(/training loop of main: .*\d+ graphs? · 0 breaks/).waitFor(); // the whole step
   await window.shot("10-run");
   // Maximized, so that the table above the reasons for recompiles is visible.
