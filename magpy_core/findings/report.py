@@ -65,6 +65,7 @@ class RegionSummary:
     entrypoint: str = ""  # the program's name in a report of several programs
     engine: str = "magpy"  # "dynamo": the figures are torch.compile's
     graphs: int = 0  # operator graphs that one call runs (maximum over the captures)
+    last_line: int = 0  # 1-based, of a region that is a part of a function; 0: it is a whole function or module
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)
 

@@ -36,6 +36,7 @@ def summarise(region: RegionView) -> RegionSummary:
         compile_s=times.compile_seconds(captures),
         captures_after_step_3=log.captures_after_step_3,
         graphs=max((len(c.segments) for c in captures), default=0),
+        last_line=_last_line(region),
         speedup_low=round(low, 4) if low is not None else None,
         speedup_high=round(high, 4) if high is not None else None,
         recompiles=list(log.recompiles),
@@ -43,6 +44,14 @@ def summarise(region: RegionView) -> RegionSummary:
             CaptureSummary(len(c.guards), _ms(c.guard_seconds), c.hits, c.is_complete, c.compile_seconds) for c in captures
         ],
     )
+
+
+def _last_line(region: RegionView) -> int:
+    """The last line of statements that are a region; 0 for other regions."""
+    if region.kind not in ("step", "stretch"):
+        return 0
+    code = region.target.__code__
+    return max((end for _, end, _, _ in code.co_positions() if end is not None), default=0)
 
 
 def _ms(seconds: Collection[float]) -> float | None:

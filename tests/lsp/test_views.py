@@ -71,7 +71,7 @@ async def test_a_run_can_be_looked_into(server: Client, tmp_path: Path) -> None:
     (run,) = await server.request("magpy/runs", {})
     assert run["label"] == "train.py" and run["uri"] == uri and run["mode"] == "check" and run["older"] is False
     (region,) = run["regions"]
-    assert region["name"] == "net: Net" and region["place"]["line"] == 11
+    assert region["name"] == "net: Net" and region["place"]["line"] == 11 and region["end"] is None
     assert [c["number"] for c in region["captures"]] == list(range(1, len(region["captures"]) + 1))
     assert any("self.calls" in f["message"] for f in region["sideEffects"])
     assert all(c["guards"] and c["operations"] and c["objects"] for c in region["captures"])

@@ -7,8 +7,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from magpy_core.findings.report import report_schema
 from magpy_core.runner.request import SESSIONS
 from tests.programs import inline
 from tests.programs.runner_help import Ran, plainly, under_magpy, write
@@ -109,7 +111,8 @@ def test_what_cannot_be_captured_stays_outside(tmp_path: Path) -> None:
         """,
     )
     (step,) = of_steps(ran)
-    assert (step.name, step.line, step.complete) == ("training loop of main", 15, True)
+    assert (step.name, step.line, step.last_line, step.complete) == ("training loop of main", 15, 18, True)
+    jsonschema.validate(ran.outcome.report.to_json(), report_schema(), cls=jsonschema.Draft202012Validator)
     assert step.hits >= 5 and not {"MP406", "MP103"} & set(ran.codes)
 
 

@@ -122,6 +122,9 @@ export async function runsCompiled(window, { workspace, server }) {
   await until(() => workers(server).length === 0, "the end of the program's processes");
   await window.goToLine(lineOf(workspace, GPT, 'x, y = corpus.batch("train")'));
   await window.summary(/training loop of main: .*\d+ graphs? · 0 breaks/).waitFor(); // the whole step
+  await window.gutter("bracket-first.svg");
+  await window.gutter("bracket-between.svg");
+  await window.gutter("bracket-last.svg");
   await window.shot("10-run");
   // Maximized, so that the table above the reasons for recompiles is visible.
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");

@@ -152,6 +152,15 @@ export class Window {
     return this.page.locator(".codelens-decoration a", { hasText: title }).first();
   }
 
+  /** Waits for an icon in the gutter. */
+  async gutter(icon) {
+    const shown = (name) =>
+      [...document.querySelectorAll(".glyph-margin-widgets .cgmr")].some((element) =>
+        getComputedStyle(element).backgroundImage.includes(name),
+      );
+    await until(() => this.page.evaluate(shown, icon), `${icon} in the gutter`);
+  }
+
   /** The summary above a region, which can't be clicked. */
   summary(text) {
     return this.page.locator(".codelens-decoration", { hasText: text }).first();

@@ -11,6 +11,7 @@ import { RunTerminals } from "./runTerminal";
 import { Server } from "./server";
 import { registerTasks, saveForRun, Starter } from "./starting";
 import { StatusBar } from "./statusBar";
+import { Brackets } from "./views/brackets";
 import { ViewDocuments } from "./views/documents";
 import { GraphPanel } from "./views/graphPanel";
 import { RunTree } from "./views/tree";
@@ -87,7 +88,10 @@ function begin(context: vscode.ExtensionContext): void {
   });
   const starter = new Starter(started, context.workspaceState);
   const onSave = new RunOnSave(starter, log);
-  const tree = new RunTree(started, log);
+  const brackets = new Brackets(context.extensionUri);
+  const tree = new RunTree(started, log, (runs) => {
+    brackets.show(runs);
+  });
   const treeSoon = new Debounced(() => {
     tree.refresh();
   });
@@ -108,6 +112,7 @@ function begin(context: vscode.ExtensionContext): void {
     output,
     statusBar,
     onSave,
+    brackets,
     tree,
     treeSoon,
     documents,

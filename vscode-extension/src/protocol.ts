@@ -74,6 +74,8 @@ export interface TreeRegion {
   complete: boolean;
   summary: string;
   place: Place | null;
+  /** The last line of a region that is a part of a function. */
+  end: Place | null;
   captures: TreeCapture[];
   findings: TreeFinding[];
   sideEffects: TreeFinding[];

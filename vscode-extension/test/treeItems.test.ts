@@ -25,6 +25,7 @@ function run(changes: Partial<TreeRun> = {}): TreeRun {
         complete: false,
         summary: "1 graph",
         place,
+        end: null,
         captures: [
           { number: 1, summary: "a", guards: 1, operations: 5, objects: 3, writes: [], generated: 0 },
           { number: 2, summary: "b", guards: 2, operations: 1, objects: 1, writes: [{ text: "self: written: n", place }], generated: 2 },

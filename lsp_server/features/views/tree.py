@@ -51,6 +51,7 @@ def _region(shown: Shown, region: RegionSummary) -> Json:
         "complete": region.complete,
         "summary": region_line(region),
         "place": shown.lines.place(region.file, region.line),
+        "end": shown.lines.place(region.file, region.last_line),
         "captures": rows,
         "findings": [_finding(shown, f, s) for f, s in found if not _is_effect(f)],
         "sideEffects": [_finding(shown, f, s) for f, s in found if _is_effect(f)],

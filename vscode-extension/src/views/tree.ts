@@ -15,9 +15,11 @@ export class RunTree implements vscode.TreeDataProvider<Item>, vscode.Disposable
   private items: Item[] = [];
   private readonly view: vscode.TreeView<Item>;
 
+  /** `onRuns` gets the runs each time that they are shown. */
   constructor(
     private readonly server: Server,
     private readonly log: vscode.LogOutputChannel,
+    private readonly onRuns: (runs: readonly TreeRun[]) => void,
   ) {
     this.view = vscode.window.createTreeView(TREE_VIEW, { treeDataProvider: this, showCollapseAll: true });
     this.view.onDidChangeVisibility(() => {
@@ -46,6 +48,7 @@ export class RunTree implements vscode.TreeDataProvider<Item>, vscode.Disposable
     this.items = itemsOf(runs, Date.now(), (uri) => vscode.workspace.asRelativePath(vscode.Uri.parse(uri)));
     void vscode.commands.executeCommand("setContext", HAS_RUNS, runs.length > 0);
     this.changed.fire(undefined);
+    this.onRuns(runs);
   }
 
   getChildren(item?: Item): Item[] {
