@@ -173,9 +173,7 @@ def test_a_traceback_is_that_of_plain_python(tmp_path: Path) -> None:
     """
     write(tmp_path, SETUP + textwrap.dedent(source))
     plain = plainly(tmp_path, "prog.py")
-    ran = under_magpy(
-        tmp_path, script="prog.py", session_factory=SESSIONS["magpy"], mode="run", backend="eager", steps=0, env=CUTS
-    )
+    ran = under_magpy(tmp_path, script="prog.py", session_factory=SESSIONS["magpy"], mode="run", backend="eager", steps=0)
     assert plain.returncode == 1 and ran.stderr == plain.stderr
 
 

@@ -183,7 +183,7 @@ def test_schema_lists_what_the_registry_has() -> None:
     assert finding["severity"]["enum"] == list(Severity)
     assert schema["properties"]["version"]["const"] == SCHEMA_VERSION and schema["$id"].endswith(f":{SCHEMA_VERSION}")
     kinds = [schema["$defs"][name]["properties"]["kind"]["enum"] for name in ("region", "compared")]
-        assert kinds == [["module", "optimizer", "function", "step", "stretch"]] * 2
+    assert kinds == [["module", "optimizer", "function", "step", "stretch"]] * 2
 
 
 @pytest.mark.parametrize("code", REGISTRY.values(), ids=lambda c: c.code)
