@@ -350,7 +350,7 @@ class Region:
         run once for each capture that is tried."""
         if self.options.cut is None:
             return False
-        if sum(not capture.is_complete for capture in self.captures) >= _MOST_PATHS:
+        if self.log.varied[None] >= _MOST_PATHS:
             return self.fallback.choose(self, f"more than {_MOST_PATHS} paths")
         if self.kind == "stretch" and self.log.varied[place] > _MOST_VARIED and not self.serves_most:
             return self.fallback.choose(self, "captured too often because of one value")
