@@ -129,11 +129,12 @@ def test_functions_that_are_no_steps(tmp_path: Path) -> None:
         for x in batches[6:]:
             print(f"{closed(x):.6f}")
         """,
+        compile="foreground",  # no clock decides what is recorded
     )
     # in the closure, the model is called by the optimizer's step, a region
     calls = ran.regions()
     assert (calls.pop("training loop of epoch"), calls.pop("training loop of steps")) == (12, 6)
-    assert calls == {"model: Sequential": 1, "optimizer: Adam": 6}
+    assert calls == {"optimizer: Adam": 6}
 
 
 def test_methods_closures_two_optimizers_and_one_that_the_program_defines(tmp_path: Path) -> None:
