@@ -152,13 +152,19 @@ export class Window {
     return this.page.locator(".codelens-decoration a", { hasText: title }).first();
   }
 
-  /** Waits for an icon in the gutter. */
+  /** Waits for an icon in the gutter, loaded. */
   async gutter(icon) {
-    const shown = (name) =>
-      [...document.querySelectorAll(".glyph-margin-widgets .cgmr")].some((element) =>
-        getComputedStyle(element).backgroundImage.includes(name),
-      );
-    await until(() => this.page.evaluate(shown, icon), `${icon} in the gutter`);
+    const isLoaded = async (name) => {
+      const styles = [...document.querySelectorAll(".glyph-margin-widgets .cgmr")].map((one) => getComputedStyle(one).backgroundImage);
+      const url = styles.find((style) => style.includes(name))?.replace(/^url\("|"\)$/g, "");
+      const image = new Image();
+      return url !== undefined && new Promise((resolve) => {
+        image.onload = () => resolve(image.naturalWidth > 0);
+        image.onerror = () => resolve(false);
+        image.src = url;
+      });
+    };
+    await until(() => this.page.evaluate(isLoaded, icon), `${icon} in the gutter`);
   }
 
   /** The summary above a region, which can't be clicked. */
