@@ -43,6 +43,12 @@ def performance_findings(region: RegionView, steps: int) -> list[Finding]:
     return list(_measured(region, steps))
 
 
+def slower_stretches(region: RegionView, plain: Sequence[float], with_stretches: Sequence[float]) -> Finding | None:
+    """That a region is slower cut into stretches, if it is so by more than the clock's noise. Seconds of calls."""
+    of = _Compared(f"{region.name}, cut into stretches,", median(plain), median(with_stretches), region.calls, 1.0)
+    return _slower(region, of, retired=True) if of.ratio > _SLOWER else None
+
+
 def _measured(region: RegionView, steps: int) -> Iterator[Finding]:
     calls = _calls(region, steps)
     compared = _both_passes(region) or calls

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import FunctionType
@@ -20,7 +21,10 @@ from magpy_core._compat.torch.dynamo_watch import before_first_frame
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
 from magpy_core.monitor.positions import is_user_file
+from magpy_core.regions.performance import slower_stretches
 from magpy_core.regions.region import Region, busy, line_location
+from magpy_core.regions.results import has_history
+from magpy_core.regions.trial import Trial
 from magpy_core.stretches.cells import Moved
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.originals import restore
@@ -33,6 +37,7 @@ _FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
 
 #: Called with the region of a new stretch.
 Added = Callable[[Region], None]
+_Called = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 class _Active(threading.local):
@@ -65,9 +70,48 @@ class Stretches:
     def __init__(self, region: Region, added: Added) -> None:
         self._region, self._added = region, added
         self.served: dict[Stretch, _Served] = {}
+        self._trial = Trial()
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
+        if self._trial.pays is None:
+            return self._try(args, kwargs)
+        return self._call(args, kwargs) if self._trial.pays else self._region.target(*args, **kwargs)
+
+    def _try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call while it is not known whether they pay."""
+        trial = self._trial
+        try:
+            call = self._call if trial.begin(time.perf_counter(), self._state()) else _in_plain_python(self._region)
+        except Exception as error:  # it must never take the program down
+            call = self._failed(error)
+        try:
+            result = call(args, kwargs)
+        except BaseException:
+            trial.raised()
+            raise
+        try:
+            trial.returned(time.perf_counter(), has_history=has_history(result))
+            if trial.pays is False and (found := slower_stretches(self._region, trial.plain, trial.with_stretches)):
+                self._region.log.add(found)
+        except Exception as error:
+            self._failed(error)
+        return result
+
+    def _failed(self, error: Exception) -> _Called:
+        self._trial.pays = False
+        self._region.monitor_failed(error)
+        return _in_plain_python(self._region)
+
+    def _state(self) -> tuple[int, int] | None:
+        """Of the captures: changes with each recording. None while some are not compiled."""
+        captures = [capture for region in self.regions for capture in region.captures]
+        if not all(capture.is_ready for capture in captures):
+            return None
+        return sum(region.recordings for region in self.regions), len(captures)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with stretches."""
         if torch_has_compiled():  # the program's torch.compile can't read the code of cut functions
             return self._region.target(*args, **kwargs)
         _restore_before_first_frame()
@@ -93,7 +137,9 @@ class Stretches:
         last = f"-{lines.stop - 1}" if len(lines) > 1 else ""
         name = f"{scope.qualname}:{lines.start}{last}"
         location = line_location(scope.file, lines.start, scope.qualname)
-        options = replace(self._region.options, cut=_not_again, fullgraph=False)
+        options = replace(
+            self._region.options, cut=_in_plain_python, fullgraph=False
+        )  # the function that it is in is cut once more
         region = Region(name, "stretch", name, location, target, options, self._region.log.listeners)
         self._added(region)
         return region
@@ -162,8 +208,7 @@ def _is_small(capture: Capture) -> bool:
     return sum(node.op == "call_function" for node in capture.nodes) < _FEWEST_OPERATORS
 
 
-def _not_again(region: Region) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """A stretch is cut by cutting the function that it is in once more: until then, it is plain Python."""
+def _in_plain_python(region: Region) -> _Called:
     return lambda args, kwargs: region.target(*args, **kwargs)
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import random
 import types
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from unittest import mock
 
 from magpy_core.regions import stretches
 from magpy_core.regions.region import Region
+from magpy_core.regions.trial import Trial
 from magpy_core.stretches.functions import Line
 from tests.soundness.harness.world import World, reachable
 
@@ -42,6 +45,13 @@ def _codes(world: World) -> list[types.CodeType]:
     return list(dict.fromkeys(function.__code__ for function in functions))
 
 
-def every_stretch_serves() -> mock._patch[object]:
+@contextmanager
+def every_stretch_serves() -> Iterator[None]:
     """A context in which no stretch is given up because it is small or slow."""
-    return mock.patch.object(stretches._Entry, "is_worthless", lambda entry: False)
+    with mock.patch.object(stretches._Entry, "is_worthless", lambda entry: False), without_trials():
+        yield
+
+
+def without_trials() -> AbstractContextManager[object]:
+    """A context in which every call of a region that is cut has stretches: no clock decides."""
+    return mock.patch.object(Trial, "begin", lambda trial, now, state: True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,12 +16,16 @@ from magpy_core.regions import stretches
 from magpy_core.regions.api import region_of
 from magpy_core.regions.region import Region
 from magpy_core.regions.times import RegionTimes
+from magpy_core.regions.trial import Trial
+from tests.soundness.harness.cuts import without_trials
 
 
 @pytest.fixture(autouse=True)
-def no_stretch_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_stretch_is_slower(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """So that no clock decides what a test sees."""
     monkeypatch.setattr(RegionTimes, "is_slower", lambda times: False)
+    with without_trials():
+        yield
 
 
 class Gated(nn.Module):
@@ -163,3 +168,24 @@ def test_a_stretch_that_was_measured_to_be_slower_is_plain_python(monkeypatch: p
     for _ in range(10):
         compiled(torch.ones(1, 8))
     assert served(region_of(compiled)) == before
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_a_region_whose_stretches_do_not_pay_is_plain_python(monkeypatch: pytest.MonkeyPatch, pays: bool) -> None:
+    def begin(trial: Trial, now: float, state: Any) -> bool:
+        trial.pays = pays if state is not None and state[0] >= 2 else None
+        trial.plain, trial.with_stretches = [0.001], [0.002]
+        return True
+
+    monkeypatch.setattr(Trial, "begin", begin)
+    plain, compiled = pair(Clocked)
+    for _ in range(14):
+        assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
+    region = region_of(compiled)
+    before = served(region)
+    for _ in range(4):
+        assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
+    assert (served(region) > before) is pays
+    messages = [finding.message for finding in region.findings.values() if finding.code == "MP401"]
+    assert messages == ([] if pays else [f"{region.name}, cut into stretches, takes 2 times as long as plain Python "
+                                         "(2 ms, not 1 ms): it runs as plain Python again."])  # fmt: skip

@@ -1,0 +1,78 @@
+"""Whether the stretches of a region pay: calls with them and without them, by turns, until that is certain. Key type: Trial.
+
+The paths of such a region depend on data, so its calls take very different times: which of two calls has stretches is
+random, and the interval is of the ratios of many pairs. If a call's results take part in autograd, its time is that up to
+the next call, with the backward pass and whatever else one call makes different.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable
+from statistics import median
+
+from magpy_core.regions.intervals import speedup_interval
+
+_QUIET = 8  # calls in which nothing new was recorded or compiled, before turns are taken
+_LATEST = 100  # the call from which on they are taken all the same
+_LOOKS = range(20, 201, 20)  # numbers of pairs after which to look whether it is certain
+
+
+class Trial:
+    """``pays``: whether the calls with stretches are no slower; None until that is known. Times are in seconds."""
+
+    def __init__(self) -> None:
+        self.pays: bool | None = None
+        self.with_stretches: list[float] = []
+        self.plain: list[float] = []
+        self._random = random.Random(0)  # the program's own numbers stay as they are
+        self._turns: list[bool] = []  # of the pair of calls that has begun
+        self._calls = self._quiet = 0
+        self._state: Hashable = None
+        self._begun: tuple[bool, float] | None = None  # the call of a turn that is not timed yet
+
+    def begin(self, now: float, state: Hashable) -> bool:
+        """A call begins at ``now``. ``state``: of the captures of the stretches; None if some are not compiled yet. Returns
+        whether the call has stretches."""
+        self._end(now)
+        self._calls += 1
+        self._quiet = self._quiet + 1 if state == self._state and state is not None else 0
+        self._state = state
+        if self.pays is not None:
+            return self.pays
+        if not self._turns:
+            if not (self._quiet >= _QUIET or (self._calls >= _LATEST and state is not None) or self.plain):
+                return True
+            first = self._random.random() < 0.5
+            self._turns = [first, not first]
+        has_stretches = self._turns.pop()
+        self._begun = has_stretches, now
+        return has_stretches
+
+    def returned(self, now: float, *, has_history: bool) -> None:
+        """The call that has begun returned at ``now``."""
+        if not has_history:
+            self._end(now)
+
+    def raised(self) -> None:
+        """The call that has begun raised: such pairs prove nothing."""
+        self._begun = None
+        shortest = min(len(self.plain), len(self.with_stretches))
+        del self.plain[shortest:], self.with_stretches[shortest:], self._turns[:]
+
+    def _end(self, now: float) -> None:
+        if self._begun is None:
+            return
+        (has_stretches, start), self._begun = self._begun, None
+        (self.with_stretches if has_stretches else self.plain).append(now - start)
+        if not self._turns and len(self.plain) in _LOOKS:
+            self._look()
+
+    def _look(self) -> None:
+        interval = speedup_interval(self.plain, self.with_stretches)
+        if interval is None:
+            return
+        if interval[0] > 1.0 or interval[1] < 1.0:
+            self.pays = interval[0] > 1.0
+        elif len(self.plain) == _LOOKS[-1]:
+            self.pays = median(p / s for p, s in zip(self.plain, self.with_stretches, strict=True)) >= 1.0

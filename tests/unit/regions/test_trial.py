@@ -1,0 +1,82 @@
+"""Whether stretches pay: the turns of a Trial, on a clock of the test's own."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from magpy_core.regions.trial import Trial
+
+_READY = (3, 2)
+
+
+class Clock:
+    """Calls that take ``plain`` or ``compiled`` seconds; each path takes longer by a factor."""
+
+    def __init__(self, plain: float, compiled: float, history: bool = False) -> None:
+        self.trial, self.now = Trial(), 0.0
+        self._plain, self._compiled, self._history = plain, compiled, history
+        self._random = random.Random(3)
+        self.had_stretches: list[bool] = []
+
+    def call(self, state: object = _READY) -> bool:
+        has_stretches = self.trial.begin(self.now, state)  # type: ignore[arg-type]
+        path = self._random.choice([1.0, 2.0, 4.0])
+        self.now += (self._compiled if has_stretches else self._plain) * path
+        self.trial.returned(self.now, has_history=self._history)
+        self.had_stretches.append(has_stretches)
+        return has_stretches
+
+    def calls(self, number: int) -> list[bool]:
+        return [self.call() for _ in range(number)]
+
+
+@pytest.mark.parametrize("compiled", [0.5, 2.0])
+def test_it_ends_when_it_is_certain(compiled: float) -> None:
+    clock = Clock(1.0, compiled)
+    clock.calls(300)
+    assert clock.trial.pays is (compiled < 1.0)
+    assert set(clock.calls(20)) == {compiled < 1.0}
+    turns = clock.had_stretches[10:50]
+    assert 15 <= sum(turns) <= 25 and turns != [True, False] * 20, "in an order that no program has"
+
+
+@pytest.mark.parametrize("compiled", [0.99, 1.01])
+def test_if_it_never_is_the_median_decides(compiled: float) -> None:
+    clock = Clock(1.0, compiled)
+    clock.calls(100)
+    assert clock.trial.pays is None
+    clock.calls(400)
+    assert clock.trial.pays is not None
+
+
+def test_turns_begin_when_everything_is_compiled_and_nothing_is_new() -> None:
+    clock = Clock(1.0, 1.0)
+    assert all(clock.call(None) for _ in range(150)), "code is compiled in the background"
+    assert all(clock.call((i, 1)) for i in range(1)), "the first that is ready"
+    clock = Clock(1.0, 1.0)
+    assert all(clock.call((i, 1)) for i in range(98)), "something new in each call"
+    assert not all(clock.call((i, 1)) for i in range(98, 140)), "it never ends"
+    assert not all(Clock(1.0, 1.0).calls(20))
+
+
+def test_the_backward_pass_counts() -> None:
+    """Faster in the forward pass, and slower after it."""
+    clock = Clock(1.0, 0.5, history=True)
+    for _ in range(400):
+        clock.now += 2.0 if clock.call() else 0.0
+    assert clock.trial.pays is False
+
+
+def test_calls_that_raise_are_not_timed() -> None:
+    clock = Clock(1.0, 0.5)
+    clock.calls(11)
+    for i in range(400):
+        if i % 3 == 0:
+            clock.trial.begin(clock.now, _READY)
+            clock.now += 100.0
+            clock.trial.raised()
+        clock.call()
+    assert clock.trial.pays is True
+    assert len(clock.trial.plain) == len(clock.trial.with_stretches) and max(clock.trial.plain) < 100.0
