@@ -50,8 +50,8 @@ class Contender:
             self.failure = f"{type(error).__name__}: {error}".splitlines()[0]
         return time.perf_counter() - start
 
-    def warm(self, seconds: float, compilations: Callable[[], int]) -> bool:
-        """Pass over the inputs until nothing more is compiled. Whether that was so before the time was over."""
+    def warm(self, seconds: float, compilations: Callable[[], int], is_settled: Callable[[], bool] = lambda: True) -> bool:
+        """Pass over the inputs until nothing more is compiled, or to be found out. Whether the time was enough."""
         end, turn = time.perf_counter() + seconds, 0
         while not self.failure:
             before = compilations()
@@ -60,7 +60,7 @@ class Contender:
                 if self.failure or time.perf_counter() > end:
                     return False
             turn += 1
-            if turn >= _FEWEST_PASSES and compilations() == before:
+            if turn >= _FEWEST_PASSES and compilations() == before and is_settled():
                 return True
         return False
 
@@ -96,6 +96,20 @@ def _ratio(contender: Contender, base: Contender) -> dict[str, Any]:
     return {"total": sum(contender.seconds) / sum(base.seconds), "median": median(ratios)}
 
 
+def _pay(regions: list[Region]) -> list[bool | None]:
+    """Whether stretches pay, of each region that was cut; None: not known yet."""
+    cut = [region.fallback.stretches for region in regions if region.fallback.stretches is not None]
+    return [getattr(stretches, "pays", None) for stretches in cut]
+
+
+def _state(regions: list[Region]) -> str:
+    """Why they run as plain Python, and what of their stretches is known."""
+    pay = _pay(regions)
+    if pay:
+        return "stretches pay" if all(pay) else "stretches are undecided" if None in pay else "stretches don't pay"
+    return next((region.disabled for region in regions if region.disabled), "")
+
+
 def _served(regions: list[Region]) -> tuple[int, int]:
     """Calls of regions, or of their stretches, and how many of them were served by captures."""
     parts = [part for region in regions for part in (getattr(region.fallback.stretches, "regions", None) or [region])]
@@ -111,7 +125,9 @@ def measure(name: str, seconds: float) -> Iterator[dict[str, Any]]:
     eager.warm(seconds, lambda: 0)
     ours = Contender(name, lambda target: magpy_core.compile(target, backend="inductor", wait=True))
     regions = [region_of(compiled) for compiled in ours.compiled]
-    warmed = {"MagPy": ours.warm(seconds, lambda: sum(region.recordings for region in regions))}
+    warmed = {
+        "MagPy": ours.warm(seconds, lambda: sum(region.recordings for region in regions), lambda: None not in _pay(regions))
+    }
 
     def timed() -> dict[str, Any]:
         before = _served(regions)
@@ -122,7 +138,7 @@ def measure(name: str, seconds: float) -> Iterator[dict[str, Any]]:
             "MagPy": _ratio(ours, eager),
             "captures": sum(len(region.captures) for region in regions),
             "recordings": sum(region.recordings for region in regions),
-            "plain": next((region.disabled for region in regions if region.disabled), ""),
+            "plain": _state(regions),
             "findings": sorted({finding.code for region in regions for finding in region.findings.values()}),
             "served": hits / max(1, calls),
             "warmed": warmed,

@@ -123,6 +123,11 @@ class Stretches:
             _active.stretches = before
 
     @property
+    def pays(self) -> bool | None:
+        """Whether the region is no slower with stretches; None: not known yet."""
+        return self._trial.pays
+
+    @property
     def regions(self) -> list[Region]:
         """Those of the stretches."""
         return [entry.region for served in self.served.values() for entry in served.entries]
