@@ -103,6 +103,11 @@ class Fallback:
         return self.stretches is not None
 
 
+def _path(capture: Capture) -> tuple[Any, ...]:
+    """The decisions on data that cut its graph."""
+    return tuple((cut.place, repr(cut.outcome)) for cut in capture.trace.decisions if cut.place is not None)
+
+
 class Region:
     """One region. Calling it runs the target: by replay where a capture's guards hold, monitored where they do not.
 
@@ -350,7 +355,7 @@ class Region:
         run once for each capture that is tried."""
         if self.options.cut is None:
             return False
-        if self.log.varied[None] >= _MOST_PATHS:
+        if len({_path(capture) for capture in self.captures if not capture.is_complete}) >= _MOST_PATHS:
             return self.fallback.choose(self, f"more than {_MOST_PATHS} paths")
         if self.kind == "stretch" and self.log.varied[place] > _MOST_VARIED and not self.serves_most:
             return self.fallback.choose(self, "captured too often because of one value")
