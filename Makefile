@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
 	@echo "make test       Python tests            make test-slow what takes long (Inductor)"
-	@echo "make test-exhaustive  large parts of what the search draws from, 15 minutes"
+	@echo "make test-exhaustive  more of what the slow tests and the search draw from, 30 minutes"
 	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
 	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (docs/compatibility.md)"
 	@echo "make test-stdlib    CPython's own tests, with every frame instrumented"
@@ -84,8 +84,8 @@ test: $(VENV)/.dev-ready compiler
 test-slow: $(VENV)/.dev-ready compiler
 	$(BIN)/python -m pytest -n $(JOBS) -m "slow and not e2e and not exhaustive" $(PYTEST_ARGS)
 
-# Large parts of the families and samples that the search draws from, always the same: before a release, and after a change to
-# what records or guards.
+# Large parts of the families and samples that the search draws from, always the same, and more cases of what the slow tests have:
+# before a release, and after a change to what records or guards.
 test-exhaustive: $(VENV)/.dev-ready compiler
 	$(BIN)/python -m pytest -n $(JOBS) -m exhaustive $(PYTEST_ARGS)
 

@@ -125,7 +125,14 @@ COND_RETURNS = _program("y = self.lin(x) * 2\nif y.sum() > 0:\n    return y.exp(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [COND, COND_KEPT, COND_RETURNS], ids=["both-sides", "one-side", "returns"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(COND, id="both-sides"),
+        pytest.param(COND_KEPT, marks=pytest.mark.exhaustive, id="one-side"),
+        pytest.param(COND_RETURNS, marks=pytest.mark.exhaustive, id="returns"),
+    ],
+)
 @pytest.mark.asyncio
 async def test_the_sketch_of_cond_taken_for_the_branch_ends_the_break(server: Client, tmp_path: Path, program: str) -> None:
     path = tmp_path / "train.py"

@@ -34,14 +34,15 @@ def run(folder: Path, module: str, *args: str) -> list[str]:
 
 
 _SLOW = pytest.mark.slow
+_MORE = (_SLOW, pytest.mark.exhaustive)
 
 
 @pytest.mark.parametrize(
     ("backend", "names"),
     [
         ("eager", ["mixed", "accumulate_mixed", "unused", "outside", "hooked_later"]),
-        pytest.param("eager", [*CASES], marks=_SLOW, id="eager-all"),
-        pytest.param("aot_eager", [*CASES], marks=_SLOW, id="aot_eager-all"),
+        pytest.param("eager", [*CASES], marks=_MORE, id="eager-all"),
+        pytest.param("aot_eager", [*CASES], marks=_MORE, id="aot_eager-all"),
         pytest.param("inductor", ["usual", "mixed", "accumulate_mixed"], marks=_SLOW),
     ],
 )

@@ -61,7 +61,9 @@ def test_learns(name: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.exhaustive] if n in ("hf_bert", "image_cnn") else []) for n in NAMES]
+)
 def test_same_seed_prints_the_same(name: str, tmp_path: Path) -> None:
     first, second = (without_times(run_example(name, "--steps", "12", cwd=tmp_path)) for _ in range(2))
     assert losses(first)

@@ -35,7 +35,7 @@ SCRIPTS = {
     "vae": 0.4,
     "word_language_model": 0.4,
 }
-QUICK = ("mnist",)
+QUICK, SLOW = ("mnist",), ("accumulate", "amp", "mingpt_trainer", "word_language_model")
 
 
 def run(folder: Path, script: str = "prog.py", **options: Any) -> Ran:
@@ -61,7 +61,11 @@ def test_there_is_a_share_for_each_script() -> None:
     assert set(SCRIPTS) == {file.stem for file in FOLDER.glob("*.py")} - {"__init__"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in SCRIPTS])
+def tier(name: str) -> list[pytest.MarkDecorator]:
+    return [] if name in QUICK else [pytest.mark.slow, *([] if name in SLOW else [pytest.mark.exhaustive])]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=tier(n)) for n in SCRIPTS])
 def test_scripts_print_what_they_print_in_plain_python(tmp_path: Path, name: str) -> None:
     shutil.copy(FOLDER / f"{name}.py", tmp_path / "prog.py")
     ran = run(tmp_path)

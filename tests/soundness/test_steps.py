@@ -681,7 +681,9 @@ def test_a_gradient_in_the_loss_is_compiled_as_before() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", ["tokens", *(pytest.param(n, marks=pytest.mark.exhaustive) for n in MODELS if n != "tokens")]
+)
 def test_models_inductor(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAGPY_COMPILE", "foreground")
     test_models(name, "inductor")

@@ -295,7 +295,9 @@ class Walk:
         elif fa is not None:
             if fa.f_lineno != fb.f_lineno:
                 self.say(path, f"generator at line {fa.f_lineno} != {fb.f_lineno}")
-            self.dicts(path + ".locals", fa.f_locals, fb.f_locals)
+            self.dicts(
+                path + ".locals", *({k: v for k, v in f.f_locals.items() if not k.startswith("magpy ")} for f in (fa, fb))
+            )
 
     def functions(self, path: str, a: Any, b: Any) -> None:
         if a.__qualname__ != b.__qualname__:

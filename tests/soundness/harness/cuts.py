@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from unittest import mock
 
+from magpy_core.monitor.positions import is_user_file
 from magpy_core.regions import stretches
 from magpy_core.regions.region import Region
 from magpy_core.regions.trial import Trial
@@ -22,11 +23,13 @@ _SHARE = 0.3  # of the lines
 
 
 def cut_at_random(region: Region, world: World, rng: random.Random) -> list[Region]:
-    """From now on, calls of ``region`` go to stretches. Returns a list that their regions are added to."""
+    """From now on, calls of ``region`` go to stretches, of the program's own functions: others are not cut, since recordings
+    don't watch all of them. Returns a list that the stretches' regions are added to."""
     added: list[Region] = []
     lines = [
         Line(code.co_filename, code.co_qualname, line)
         for code in _codes(world)
+        if is_user_file(code.co_filename)
         for line in sorted({line for _, _, line in code.co_lines() if line is not None and line > code.co_firstlineno})
         if rng.random() < _SHARE
     ]

@@ -195,7 +195,9 @@ def test_blocks_are_compiled_once(name: str, backend: str, units: list[int]) -> 
     assert max(units) < 30
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, pytest.mark.exhaustive])]
+)
 @pytest.mark.parametrize("name", WHOLE)
 def test_in_doubt_the_graph_is_compiled_whole(name: str, backend: str, units: list[int]) -> None:
     check(WHOLE[name], backend)
