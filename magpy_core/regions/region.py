@@ -42,7 +42,7 @@ from magpy_core.regions.twice import HINTS, watch
 
 _CHEAP = 0.03  # of a call
 _FEWEST_CALLS = 8  # of a region that is worth cutting
-_MOST_PATHS = 3  # whose graphs are cut at decisions on data
+_MOST_PATHS = 2  # whose graphs are captured whole; each that is tried in vain runs up to the decision
 _MOST_VARIED = 3  # more captures of a stretch because of one value
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
@@ -355,7 +355,8 @@ class Region:
         run once for each capture that is tried."""
         if self.options.cut is None:
             return False
-        if len({_path(capture) for capture in self.captures if not capture.is_complete}) >= _MOST_PATHS:
+        paths = len({_path(capture) for capture in self.captures if not capture.is_complete})
+        if paths + (place is None) > _MOST_PATHS:  # without a place, the call takes another one
             return self.fallback.choose(self, f"more than {_MOST_PATHS} paths")
         if self.kind == "stretch" and self.log.varied[place] > _MOST_VARIED and not self.serves_most:
             return self.fallback.choose(self, "captured too often because of one value")

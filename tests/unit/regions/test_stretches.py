@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -171,21 +172,21 @@ def test_a_stretch_that_was_measured_to_be_slower_is_plain_python(monkeypatch: p
 
 
 @pytest.mark.parametrize("pays", [True, False])
-def test_a_region_whose_stretches_do_not_pay_is_plain_python(monkeypatch: pytest.MonkeyPatch, pays: bool) -> None:
+def test_a_region_whose_stretches_do_not_pay_is_plain_python(pays: bool) -> None:
     def begin(trial: Trial, now: float, state: Any) -> bool:
         trial.pays = pays if state is not None and state[0] >= 2 else None
         trial.plain, trial.with_stretches = [0.001], [0.002]
         return True
 
-    monkeypatch.setattr(Trial, "begin", begin)
-    plain, compiled = pair(Clocked)
-    for _ in range(14):
-        assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
-    region = region_of(compiled)
-    before = served(region)
-    for _ in range(4):
-        assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
-    assert (served(region) > before) is pays
+    with mock.patch.object(Trial, "begin", begin):
+        plain, compiled = pair(Clocked)
+        for _ in range(14):
+            assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
+        region = region_of(compiled)
+        before = served(region)
+        for _ in range(4):
+            assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
+        assert (served(region) > before) is pays
     messages = [finding.message for finding in region.findings.values() if finding.code == "MP401"]
     assert messages == ([] if pays else [f"{region.name}, cut into stretches, takes 2 times as long as plain Python "
                                          "(2 ms, not 1 ms): it runs as plain Python again."])  # fmt: skip
