@@ -70,13 +70,13 @@ class Stretches:
     def __init__(self, region: Region, added: Added) -> None:
         self._region, self._added = region, added
         self.served: dict[Stretch, _Served] = {}
-        self._trial = Trial()
+        self._trial, self._thread = Trial(), threading.get_ident()
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
-        if self._trial.pays is None:
+        if self._trial.pays is None and self._thread == threading.get_ident():
             return self._try(args, kwargs)
-        return self._call(args, kwargs) if self._trial.pays else self._region.target(*args, **kwargs)
+        return self._region.target(*args, **kwargs) if self._trial.pays is False else self._call(args, kwargs)
 
     def _try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call while it is not known whether they pay."""
@@ -104,11 +104,11 @@ class Stretches:
         return _in_plain_python(self._region)
 
     def _state(self) -> tuple[int, int] | None:
-        """Of the captures: changes with each recording. None while some are not compiled."""
+        """Of the captures: changes with each recording. None while some are being compiled."""
         captures = [capture for region in self.regions for capture in region.captures]
-        if not all(capture.is_ready for capture in captures):
+        if any(capture.is_compiling for capture in captures):
             return None
-        return sum(region.recordings for region in self.regions), len(captures)
+        return sum(region.recordings for region in self.regions), sum(capture.is_ready for capture in captures)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with stretches."""

@@ -32,22 +32,29 @@ class Trial:
         self._begun: tuple[bool, float] | None = None  # the call of a turn that is not timed yet
 
     def begin(self, now: float, state: Hashable) -> bool:
-        """A call begins at ``now``. ``state``: of the captures of the stretches; None if some are not compiled yet. Returns
+        """A call begins at ``now``. ``state``: of the captures of the stretches; None while some are being compiled. Returns
         whether the call has stretches."""
         self._end(now)
-        self._calls += 1
-        self._quiet = self._quiet + 1 if state == self._state and state is not None else 0
-        self._state = state
         if self.pays is not None:
             return self.pays
+        self._calls += 1
+        is_new, self._state = state != self._state, state
+        if state is None or (is_new and self._calls < _LATEST):
+            self._quiet = 0
+            self._forget()  # other code was timed
+            return True
+        self._quiet += 1
+        if self._quiet < _QUIET and self._calls < _LATEST:
+            return True
         if not self._turns:
-            if not (self._quiet >= _QUIET or (self._calls >= _LATEST and state is not None) or self.plain):
-                return True
             first = self._random.random() < 0.5
             self._turns = [first, not first]
         has_stretches = self._turns.pop()
         self._begun = has_stretches, now
         return has_stretches
+
+    def _forget(self) -> None:
+        self.plain, self.with_stretches, self._turns = [], [], []
 
     def returned(self, now: float, *, has_history: bool) -> None:
         """The call that has begun returned at ``now``."""
