@@ -71,11 +71,12 @@ class Stretches:
         self._region, self._added = region, added
         self.served: dict[Stretch, _Served] = {}
         self._trial, self._thread = Trial(), threading.get_ident()
+        self._way: _Called | None = None  # of the call that is tried now
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
         if self._trial.pays is None and self._thread == threading.get_ident():
-            return self._try(args, kwargs)
+            return self._try(args, kwargs) if self._way is None else self._way(args, kwargs)  # a call inside of one
         return self._region.target(*args, **kwargs) if self._trial.pays is False else self._call(args, kwargs)
 
     def _try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -85,11 +86,14 @@ class Stretches:
             call = self._call if trial.begin(time.perf_counter(), self._state()) else _in_plain_python(self._region)
         except Exception as error:  # it must never take the program down
             call = self._failed(error)
+        self._way = call
         try:
             result = call(args, kwargs)
         except BaseException:
             trial.raised()
             raise
+        finally:
+            self._way = None
         try:
             trial.returned(time.perf_counter(), has_history=has_history(result))
             if trial.pays is False and (found := slower_stretches(self._region, trial.plain, trial.with_stretches)):

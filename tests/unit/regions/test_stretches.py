@@ -190,3 +190,32 @@ def test_a_region_whose_stretches_do_not_pay_is_plain_python(pays: bool) -> None
     messages = [finding.message for finding in region.findings.values() if finding.code == "MP401"]
     assert messages == ([] if pays else [f"{region.name}, cut into stretches, takes 2 times as long as plain Python "
                                          "(2 ms, not 1 ms): it runs as plain Python again."])  # fmt: skip
+
+
+class Recursive(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin, self.times = nn.Linear(8, 8), []
+
+    def forward(self, x: torch.Tensor, depth: int = 3) -> torch.Tensor:
+        y = torch.relu(self.lin(x)) * 2
+        self.times.append(time.perf_counter())
+        return self(y, depth - 1) + 1 if depth else y
+
+
+def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
+    begun = []
+
+    def begin(trial: Trial, now: float, state: Any) -> bool:
+        begun.append(now)
+        return len(begun) % 2 == 0
+
+    with mock.patch.object(Trial, "begin", begin):
+        plain, compiled = pair(Recursive)
+        for _ in range(14):
+            assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
+        region = region_of(compiled)
+        before, calls = len(begun), region.calls
+        compiled(torch.ones(1, 8))
+    assert isinstance(region.fallback.stretches, stretches.Stretches)
+    assert len(begun) == before + 1 and region.calls == calls + 4
