@@ -157,7 +157,7 @@ export class Window {
     const isLoaded = async (name) => {
       const styles = [...document.querySelectorAll(".glyph-margin-widgets .cgmr")].map((one) => getComputedStyle(one).backgroundImage);
       const url = styles.find((style) => style.includes(name))?.replace(/^url\("|"\)$/g, "");
-      const image = new Image();
+      const image = document.createElement("img");
       return url !== undefined && new Promise((resolve) => {
         image.onload = () => resolve(image.naturalWidth > 0);
         image.onerror = () => resolve(false);
