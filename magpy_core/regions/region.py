@@ -10,7 +10,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -31,6 +31,7 @@ from magpy_core.recording.ledger import Learned
 from magpy_core.recording.recording import Recording
 from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded
+from magpy_core.regions.fallback import Fallback
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import closest_failures, generalise
 from magpy_core.regions.options import Options
@@ -41,9 +42,6 @@ from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
 _CHEAP = 0.03  # of a call
-_FEWEST_CALLS = 8  # of a region that is worth cutting
-_MOST_PATHS = 2  # whose graphs are captured whole; each that is tried in vain runs up to the decision
-_MOST_VARIED = 3  # more captures of a stretch because of one value
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -79,33 +77,6 @@ def outside_regions() -> Iterator[None]:
         yield
     finally:
         _thread.depth = before
-
-
-@dataclass
-class Fallback:
-    """What a region runs that can't be captured whole. ``reason``: why it can't, or empty; ``failure``: what is raised
-    instead, under ``fullgraph``; ``stretches``: what its calls go to, if its functions were cut."""
-
-    reason: str = ""
-    failure: Exception | None = None
-    stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
-    _is_chosen: bool = False
-
-    def choose(self, region: Region, reason: str = "") -> bool:
-        """Cut the functions of ``region``, once. Returns whether its calls go to stretches. ``reason``: why, if it is not
-        disabled yet."""
-        options = region.options
-        if not self._is_chosen and options.cut is not None and options.mode == "compiled" and not options.fullgraph:
-            self._is_chosen = True
-            self.stretches = options.cut(region)
-            if self.stretches is not None:
-                self.reason = self.reason or reason
-        return self.stretches is not None
-
-
-def _path(capture: Capture) -> tuple[Any, ...]:
-    """The decisions on data that cut its graph."""
-    return tuple((cut.place, repr(cut.outcome)) for cut in capture.trace.decisions if cut.place is not None)
 
 
 class Region:
@@ -281,11 +252,10 @@ class Region:
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
         overhead = self.options.overhead
-        if self.disabled and self.calls >= _FEWEST_CALLS and not self.serves_most:
-            try:
-                self.fallback.choose(self)
-            except Exception as error:  # the monitor must never take the program down
-                self.monitor_failed(error)
+        try:
+            self.fallback.replaces_plain(self)
+        except Exception as error:  # the monitor must never take the program down
+            self.monitor_failed(error)
         if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
             return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)
         if not _recording_lock.acquire(blocking=False):
@@ -340,7 +310,7 @@ class Region:
         if place is None or not is_user_file(place.file):
             place = self.location
         self.log.varied[first.location] += bool(others)
-        if self._varies_too_much(first.location):
+        if self.fallback.replaces_captures(self, first.location):
             return False
         self.recompiles.append(
             Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
@@ -349,18 +319,6 @@ class Region:
             found = recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1)
             self.log.causes.append(self.log.add(found))
         return True
-
-    def _varies_too_much(self, place: Location | None) -> bool:
-        """Whether the region is to be cut instead of captured again. Captures of other paths start with equal graphs, which
-        run once for each capture that is tried."""
-        if self.options.cut is None:
-            return False
-        paths = len({_path(capture) for capture in self.captures if not capture.is_complete})
-        if paths + (place is None) > _MOST_PATHS:  # without a place, the call takes another one
-            return self.fallback.choose(self, f"more than {_MOST_PATHS} paths")
-        if self.kind == "stretch" and self.log.varied[place] > _MOST_VARIED and not self.serves_most:
-            return self.fallback.choose(self, "captured too often because of one value")
-        return False
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One monitored run; its result or exception is the caller's."""

@@ -89,9 +89,6 @@ class Stretches:
         self._way = call
         try:
             result = call(args, kwargs)
-        except BaseException:
-            trial.raised()
-            raise
         finally:
             self._way = None
         try:
@@ -146,9 +143,8 @@ class Stretches:
         last = f"-{lines.stop - 1}" if len(lines) > 1 else ""
         name = f"{scope.qualname}:{lines.start}{last}"
         location = line_location(scope.file, lines.start, scope.qualname)
-        options = replace(
-            self._region.options, cut=_in_plain_python, fullgraph=False
-        )  # the function that it is in is cut once more
+        # to cut it, the function that it is in is cut once more
+        options = replace(self._region.options, cut=_in_plain_python, fullgraph=False)
         region = Region(name, "stretch", name, location, target, options, self._region.log.listeners)
         self._added(region)
         return region

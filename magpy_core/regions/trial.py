@@ -30,11 +30,13 @@ class Trial:
         self._calls = self._quiet = 0
         self._state: Hashable = None
         self._begun: tuple[bool, float] | None = None  # the call of a turn that is not timed yet
+        self._has_returned = False
 
     def begin(self, now: float, state: Hashable) -> bool:
         """A call begins at ``now``. ``state``: of the captures of the stretches; None while some are being compiled. Returns
         whether the call has stretches."""
         self._end(now)
+        self._has_returned = False
         if self.pays is not None:
             return self.pays
         self._calls += 1
@@ -58,19 +60,18 @@ class Trial:
 
     def returned(self, now: float, *, has_history: bool) -> None:
         """The call that has begun returned at ``now``."""
+        self._has_returned = True
         if not has_history:
             self._end(now)
-
-    def raised(self) -> None:
-        """The call that has begun raised: such pairs prove nothing."""
-        self._begun = None
-        shortest = min(len(self.plain), len(self.with_stretches))
-        del self.plain[shortest:], self.with_stretches[shortest:], self._turns[:]
 
     def _end(self, now: float) -> None:
         if self._begun is None:
             return
         (has_stretches, start), self._begun = self._begun, None
+        if not self._has_returned:  # it raised, and the pair proves nothing
+            shortest = min(len(self.plain), len(self.with_stretches))
+            del self.plain[shortest:], self.with_stretches[shortest:], self._turns[:]
+            return
         (self.with_stretches if has_stretches else self.plain).append(now - start)
         if not self._turns and len(self.plain) in _LOOKS:
             self._look()

@@ -21,4 +21,7 @@ class RegionView(Timed, Protocol):
     times: RegionTimes
 
     @property
+    def serves_most(self) -> bool: ...
+
+    @property
     def findings(self) -> dict[Any, Finding]: ...
