@@ -15,6 +15,7 @@ from torch import nn
 import magpy_core
 from magpy_core.regions import stretches
 from magpy_core.regions.api import region_of
+from magpy_core.regions.fallback import Fallback
 from magpy_core.regions.region import Region
 from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.trial import Trial
@@ -219,3 +220,41 @@ def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
         compiled(torch.ones(1, 8))
     assert isinstance(region.fallback.stretches, stretches.Stretches)
     assert len(begun) == before + 1 and region.calls == calls + 4
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (Fallback, "replaces_plain"),
+        (Trial, "begin"),
+        (Trial, "returned"),
+        (stretches.Stretches, "_state"),
+        (stretches, "has_history"),
+        (stretches, "slower_stretches"),
+    ],
+)
+def test_an_error_of_ours_in_a_trial_leaves_plain_python(owner: Any, name: str) -> None:
+    """Calls that raise are among them: what the program sees is its own exception."""
+
+    def begin(trial: Trial, now: float, state: Any) -> bool:
+        trial.pays, trial.plain, trial.with_stretches = False, [0.001], [0.002]
+        return True
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError("ours")
+
+    with mock.patch.object(Trial, "begin", begin), mock.patch.object(owner, name, fails):
+        plain, compiled = pair(Clocked)
+        for i in range(14):
+            x = torch.ones(1, 7 if i in (9, 12) else 8)
+            if x.shape[1] == 8:
+                assert torch.equal(plain(x), compiled(x))
+                continue
+            raised = []
+            for module in (plain, compiled):
+                with pytest.raises(RuntimeError) as info:
+                    module(x)
+                raised.append((str(info.value), info.value.__context__))
+            assert raised[0] == raised[1] and "ours" not in raised[0][0]
+        assert len(compiled.times) == len(plain.times)
+        assert "MP901" in {finding.code for finding in region_of(compiled).findings.values()}
