@@ -183,6 +183,8 @@ def compile(
     ``same_random``: draw random numbers from the same stream as eager.
     ``wait``: whether a call that needs a graph compiled by Inductor waits for it. If not, the program goes on in plain
     Python while the graph is compiled beside it: the default, unless MAGPY_COMPILE is ``foreground`` in the environment.
+    Then, unless ``fullgraph`` is given, calls are timed with the compiled graph and in plain Python by turns, at most 200 of
+    each, and a graph that is slower is used no more (MP401).
 
     Raises UnknownBackend, UnsupportedVersion, TypeError; ValueError for an unknown mode or option.
     """
@@ -201,7 +203,7 @@ def compile(
     backend, tuning = tuned(backend, mode, options)
     how = Options(
         "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic,
-        cut=lambda region: cut(region, _regions.add),
+        on_trial=beside and not fullgraph and backend == "inductor", cut=lambda region: cut(region, _regions.add),
     )  # fmt: skip
     if isinstance(target, nn.Module):
         module = module_call.inner(target)

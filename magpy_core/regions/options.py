@@ -16,6 +16,7 @@ class Options:
     """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
     Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's.
     ``on_left``: called with a region after each of its calls that returned.
+    ``on_trial``: without ``measure``, captures are timed against plain Python until it is known which is faster.
     ``cut``: given a region that can't be captured whole, cuts its functions into stretches, or returns None.
     ``dynamic``: whether sizes vary from the first call on (True), never (False), or once they have varied (None)."""
 
@@ -30,5 +31,6 @@ class Options:
     steps: Steps | None = None
     tuning: Tuning = DEFAULT
     dynamic: bool | None = None
+    on_trial: bool = False
     on_left: Callable[[Any], None] | None = None
     cut: Callable[[Any], Any] | None = None

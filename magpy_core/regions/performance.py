@@ -43,9 +43,10 @@ def performance_findings(region: RegionView, steps: int) -> list[Finding]:
     return list(_measured(region, steps))
 
 
-def slower_stretches(region: RegionView, plain: Sequence[float], with_stretches: Sequence[float]) -> Finding | None:
-    """That a region is slower cut into stretches, if it is so by more than the clock's noise. Seconds of calls."""
-    of = _Compared(f"{region.name}, cut into stretches,", median(plain), median(with_stretches), region.calls, 1.0)
+def slower_on_trial(region: RegionView, how: str, plain: Sequence[float], compiled: Sequence[float]) -> Finding | None:
+    """That a region is slower than plain Python, if it is so by more than the clock's noise. ``how``: it was compiled.
+    Seconds of calls."""
+    of = _Compared(f"{region.name}, {how},", median(plain), median(compiled), region.calls, 1.0)
     return _slower(region, of, retired=True) if of.ratio > _SLOWER else None
 
 

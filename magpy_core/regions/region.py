@@ -31,6 +31,7 @@ from magpy_core.recording.ledger import Learned
 from magpy_core.recording.recording import Recording
 from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded
+from magpy_core.regions.captures_trial import CapturesTrial
 from magpy_core.regions.fallback import Fallback
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import closest_failures, generalise
@@ -133,6 +134,7 @@ class Region:
         self.learned = self._nothing_learned()
         self.recordings = 0
         self.fallback = Fallback()
+        self.times.trial = None
 
     def _nothing_learned(self) -> Learned:
         return Learned(dynamic=self.options.dynamic is True)
@@ -153,7 +155,12 @@ class Region:
         _thread.depth = _INSIDE
         try:
             self.calls += 1
-            result = self.times.call(self, args, kwargs) if self.options.measure else self.dispatch(args, kwargs)
+            if self.options.measure:
+                result = self.times.call(self, args, kwargs)
+            elif self.times.trial is not None:
+                result = self.times.trial(self, args, kwargs)
+            else:
+                result = self.dispatch(args, kwargs)
         finally:
             _thread.depth = before
         if self.options.on_left is not None:
@@ -384,6 +391,8 @@ class Region:
         if capture is not None:
             self.captures = [capture, *self.captures]
             self.times.restart(capture)
+            if self.options.on_trial and self.times.trial is None:
+                self.times.trial = CapturesTrial()
         elif recorded.refused or not recorded.skip_reason:
             self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
         if self.log.listeners.on_region is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import FunctionType
@@ -21,9 +20,9 @@ from magpy_core._compat.torch.dynamo_watch import before_first_frame
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
 from magpy_core.monitor.positions import is_user_file
-from magpy_core.regions.performance import slower_stretches
+from magpy_core.regions import tried
+from magpy_core.regions.performance import slower_on_trial
 from magpy_core.regions.region import Region, busy, line_location
-from magpy_core.regions.results import has_history
 from magpy_core.regions.trial import Trial
 from magpy_core.stretches.cells import Moved
 from magpy_core.stretches.functions import Functions, Line
@@ -37,7 +36,6 @@ _FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
 
 #: Called with the region of a new stretch.
 Added = Callable[[Region], None]
-_Called = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 class _Active(threading.local):
@@ -70,48 +68,23 @@ class Stretches:
     def __init__(self, region: Region, added: Added) -> None:
         self._region, self._added = region, added
         self.served: dict[Stretch, _Served] = {}
-        self._trial, self._thread = Trial(), threading.get_ident()
-        self._way: _Called | None = None  # of the call that is tried now
+        self._trial = Trial()
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
-        if self._trial.pays is None and self._thread == threading.get_ident():
-            return self._try(args, kwargs) if self._way is None else self._way(args, kwargs)  # a call inside of one
-        return self._region.target(*args, **kwargs) if self._trial.pays is False else self._call(args, kwargs)
+        return tried.call(self, self._trial, args, kwargs)
 
-    def _try(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call while it is not known whether they pay."""
-        trial = self._trial
-        try:
-            call = self._call if trial.begin(time.perf_counter(), self._state()) else _in_plain_python(self._region)
-        except Exception as error:  # it must never take the program down
-            call = self._failed(error)
-        self._way = call
-        try:
-            result = call(args, kwargs)
-        finally:
-            self._way = None
-        try:
-            trial.returned(time.perf_counter(), has_history=has_history(result))
-            if trial.pays is False and (found := slower_stretches(self._region, trial.plain, trial.with_stretches)):
-                self._region.log.add(found)
-        except Exception as error:
-            self._failed(error)
-        return result
+    def decided(self, trial: Trial) -> None:
+        if not trial.pays and (found := slower_on_trial(self._region, "cut into stretches", trial.plain, trial.compiled)):
+            self._region.log.add(found)
 
-    def _failed(self, error: Exception) -> _Called:
-        self._trial.pays = False
+    def failed(self, error: Exception) -> None:
         self._region.monitor_failed(error)
-        return _in_plain_python(self._region)
 
-    def _state(self) -> tuple[int, int] | None:
-        """Of the captures: changes with each recording. None while some are being compiled."""
-        captures = [capture for region in self.regions for capture in region.captures]
-        if any(capture.is_compiling for capture in captures):
-            return None
-        return sum(region.recordings for region in self.regions), sum(capture.is_ready for capture in captures)
+    def plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self._region.target(*args, **kwargs)
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with stretches."""
         if torch_has_compiled():  # the program's torch.compile can't read the code of cut functions
             return self._region.target(*args, **kwargs)
@@ -144,7 +117,7 @@ class Stretches:
         name = f"{scope.qualname}:{lines.start}{last}"
         location = line_location(scope.file, lines.start, scope.qualname)
         # to cut it, the function that it is in is cut once more
-        options = replace(self._region.options, cut=_in_plain_python, fullgraph=False)
+        options = replace(self._region.options, cut=_in_plain_python, fullgraph=False, on_trial=False)
         region = Region(name, "stretch", name, location, target, options, self._region.log.listeners)
         self._added(region)
         return region
@@ -213,7 +186,7 @@ def _is_small(capture: Capture) -> bool:
     return sum(node.op == "call_function" for node in capture.nodes) < _FEWEST_OPERATORS
 
 
-def _in_plain_python(region: Region) -> _Called:
+def _in_plain_python(region: Region) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     return lambda args, kwargs: region.target(*args, **kwargs)
 
 

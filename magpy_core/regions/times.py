@@ -42,7 +42,8 @@ class Timed(Protocol):
 
 class RegionTimes:
     """Seconds of calls, filled while a region measures. ``turn`` counts the calls since the last capture; ``retired`` are
-    captures that are no longer used, whose compilation took time all the same. ``passes``: of whole steps."""
+    captures that are no longer used, whose compilation took time all the same. ``passes``: of whole steps. ``trial``: takes
+    the calls of a region that is on trial."""
 
     def __init__(self, steps: Steps | None = None) -> None:
         self.steps = steps or Steps()
@@ -55,6 +56,7 @@ class RegionTimes:
         self.costs = Costs()
         self.waiting = Waiting()
         self.passes = Passes()
+        self.trial: Callable[..., Any] | None = None
         self._awaited: list[tuple[weakref.ref[Capture], int]] = []  # captures that wait for compiled code, and their stage
         self._uncut = _BETWEEN_GRAPHS
         self._in_step = self._per_step = 0

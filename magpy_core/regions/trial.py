@@ -1,6 +1,6 @@
-"""Whether the stretches of a region pay: calls with them and without them, by turns, until that is certain. Key type: Trial.
+"""Whether compiled code pays: calls with it and in plain Python, by turns, until that is certain. Key type: Trial.
 
-The paths of such a region depend on data, so its calls take very different times: which of two calls has stretches is
+The paths of a region may depend on data, so that its calls take very different times: which of two calls is compiled is
 random, and the interval is of the ratios of many pairs. If a call's results take part in autograd, its time is that up to
 the next call, with the backward pass and whatever else one call makes different.
 """
@@ -8,6 +8,7 @@ the next call, with the backward pass and whatever else one call makes different
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Hashable
 from statistics import median
 
@@ -19,11 +20,13 @@ _LOOKS = range(20, 201, 20)  # numbers of pairs after which to look whether it i
 
 
 class Trial:
-    """``pays``: whether the calls with stretches are no slower; None until that is known. Times are in seconds."""
+    """``pays``: whether compiled calls are no slower; None until that is known. ``is_inside``: whether the call that goes on
+    is compiled; None: no call goes on. Only calls of the thread that made it count. Times are in seconds."""
 
     def __init__(self) -> None:
         self.pays: bool | None = None
-        self.with_stretches: list[float] = []
+        self.is_inside: bool | None = None
+        self.compiled: list[float] = []
         self.plain: list[float] = []
         self._random = random.Random(0)  # the program's own numbers stay as they are
         self._turns: list[bool] = []  # of the pair of calls that has begun
@@ -31,10 +34,15 @@ class Trial:
         self._state: Hashable = None
         self._begun: tuple[bool, float] | None = None  # the call of a turn that is not timed yet
         self._has_returned = False
+        self._thread = threading.get_ident()
+
+    @property
+    def is_of_this_thread(self) -> bool:
+        return self._thread == threading.get_ident()
 
     def begin(self, now: float, state: Hashable) -> bool:
-        """A call begins at ``now``. ``state``: of the captures of the stretches; None while some are being compiled. Returns
-        whether the call has stretches."""
+        """A call begins at ``now``. ``state``: of the captures; None while some are being compiled. Returns whether the call
+        is compiled."""
         self._end(now)
         self._has_returned = False
         if self.pays is not None:
@@ -51,12 +59,12 @@ class Trial:
         if not self._turns:
             first = self._random.random() < 0.5
             self._turns = [first, not first]
-        has_stretches = self._turns.pop()
-        self._begun = has_stretches, now
-        return has_stretches
+        is_compiled = self._turns.pop()
+        self._begun = is_compiled, now
+        return is_compiled
 
     def _forget(self) -> None:
-        self.plain, self.with_stretches, self._turns = [], [], []
+        self.plain, self.compiled, self._turns = [], [], []
 
     def returned(self, now: float, *, has_history: bool) -> None:
         """The call that has begun returned at ``now``."""
@@ -67,20 +75,20 @@ class Trial:
     def _end(self, now: float) -> None:
         if self._begun is None:
             return
-        (has_stretches, start), self._begun = self._begun, None
+        (is_compiled, start), self._begun = self._begun, None
         if not self._has_returned:  # it raised, and the pair proves nothing
-            shortest = min(len(self.plain), len(self.with_stretches))
-            del self.plain[shortest:], self.with_stretches[shortest:], self._turns[:]
+            shortest = min(len(self.plain), len(self.compiled))
+            del self.plain[shortest:], self.compiled[shortest:], self._turns[:]
             return
-        (self.with_stretches if has_stretches else self.plain).append(now - start)
+        (self.compiled if is_compiled else self.plain).append(now - start)
         if not self._turns and len(self.plain) in _LOOKS:
             self._look()
 
     def _look(self) -> None:
-        interval = speedup_interval(self.plain, self.with_stretches)
+        interval = speedup_interval(self.plain, self.compiled)
         if interval is None:
             return
         if interval[0] > 1.0 or interval[1] < 1.0:
             self.pays = interval[0] > 1.0
         elif len(self.plain) == _LOOKS[-1]:
-            self.pays = median(p / s for p, s in zip(self.plain, self.with_stretches, strict=True)) >= 1.0
+            self.pays = median(p / s for p, s in zip(self.plain, self.compiled, strict=True)) >= 1.0

@@ -7,6 +7,7 @@ The queue of compilations is replaced by one that is ready at a chosen call; tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from torch import nn
 import magpy_core
 from magpy_core.backends import background
 from magpy_core.backends.background import Compilation, Result
+from magpy_core.regions.api import region_of
 
 pytestmark = [pytest.mark.torch_compile, pytest.mark.filterwarnings("ignore")]
 CALLS = 6
@@ -137,6 +139,8 @@ def test_a_forked_process_compiles_it(monkeypatch: pytest.MonkeyPatch) -> None:
     net, twin = Counting(), Counting()
     twin.load_state_dict(net.state_dict())
     magpy_core.compile(net, backend="inductor", wait=False)
+    region = region_of(net)
+    region.options = replace(region.options, on_trial=False)
     ready = None
     for call in range(200_000):
         x = torch.full((4, 3), float(call % 5)) + torch.arange(12.0).view(4, 3)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from magpy_core.regions import stretches
+from magpy_core.regions import stretches, tried
 from magpy_core.regions.api import region_of
 from magpy_core.regions.fallback import Fallback
 from magpy_core.regions.region import Region
@@ -176,7 +176,7 @@ def test_a_stretch_that_was_measured_to_be_slower_is_plain_python(monkeypatch: p
 def test_a_region_whose_stretches_do_not_pay_is_plain_python(pays: bool) -> None:
     def begin(trial: Trial, now: float, state: Any) -> bool:
         trial.pays = pays if state is not None and state[0] >= 2 else None
-        trial.plain, trial.with_stretches = [0.001], [0.002]
+        trial.plain, trial.compiled = [0.001], [0.002]
         return True
 
     with mock.patch.object(Trial, "begin", begin):
@@ -228,16 +228,17 @@ def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
         (Fallback, "replaces_plain"),
         (Trial, "begin"),
         (Trial, "returned"),
-        (stretches.Stretches, "_state"),
-        (stretches, "has_history"),
-        (stretches, "slower_stretches"),
+        (tried, "_state"),
+        (tried, "has_history"),
+        (stretches, "slower_on_trial"),
     ],
 )
 def test_an_error_of_ours_in_a_trial_leaves_plain_python(owner: Any, name: str) -> None:
     """Calls that raise are among them: what the program sees is its own exception."""
 
     def begin(trial: Trial, now: float, state: Any) -> bool:
-        trial.pays, trial.plain, trial.with_stretches = False, [0.001], [0.002]
+        trial.pays = None if name in ("returned", "has_history") else False
+        trial.plain, trial.compiled = [0.001], [0.002]
         return True
 
     def fails(*_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""Whether stretches pay: the turns of a Trial, on a clock of the test's own."""
+"""Whether compiled code pays: the turns of a Trial, on a clock of the test's own."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Clock:
         self.trial, self.now = Trial(), 0.0
         self._plain, self._compiled, self._history = plain, compiled, history
         self._random = random.Random(3)
-        self.had_stretches: list[bool] = []
+        self.were_compiled: list[bool] = []
 
     def call(self, state: object = _READY) -> bool:
-        has_stretches = self.trial.begin(self.now, state)  # type: ignore[arg-type]
+        is_compiled = self.trial.begin(self.now, state)  # type: ignore[arg-type]
         path = self._random.choice([1.0, 2.0, 4.0])
-        self.now += (self._compiled if has_stretches else self._plain) * path
+        self.now += (self._compiled if is_compiled else self._plain) * path
         self.trial.returned(self.now, has_history=self._history)
-        self.had_stretches.append(has_stretches)
-        return has_stretches
+        self.were_compiled.append(is_compiled)
+        return is_compiled
 
     def calls(self, number: int) -> list[bool]:
         return [self.call() for _ in range(number)]
@@ -38,7 +38,7 @@ def test_it_ends_when_it_is_certain(compiled: float) -> None:
     clock.calls(300)
     assert clock.trial.pays is (compiled < 1.0)
     assert set(clock.calls(20)) == {compiled < 1.0}
-    turns = clock.had_stretches[10:50]
+    turns = clock.were_compiled[10:50]
     assert 15 <= sum(turns) <= 25 and turns != [True, False] * 20, "in an order that no program has"
 
 
@@ -78,4 +78,4 @@ def test_calls_that_raise_are_not_timed() -> None:
             clock.now += 100.0  # and it raises
         clock.call()
     assert clock.trial.pays is True
-    assert len(clock.trial.plain) == len(clock.trial.with_stretches) and max(clock.trial.plain) < 100.0
+    assert len(clock.trial.plain) == len(clock.trial.compiled) and max(clock.trial.plain) < 100.0
