@@ -39,10 +39,14 @@ class Arguments:
 
     @property
     def vary_beyond_sizes(self) -> bool:
-        """Whether a varying number among them is computed from more than input sizes, so that the shape tracker can't follow
-        it."""
+        """Whether a varying number among them is computed from more than input sizes."""
         leaves = (sym.leaves() for sym, _ in self.varying)
         return any(not all(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in found) for found in leaves)
+
+    @property
+    def can_be_followed(self) -> bool:
+        """Whether the shape tracker can follow sizes that depend on the varying numbers among them."""
+        return all(sym.can_be_followed() for sym, _ in self.varying)
 
     def convert(self, value: Any) -> Any:
         """An argument as an FX argument; raises Unsupported(MP106) for what a graph can't hold."""
@@ -109,6 +113,8 @@ class Operation:
     out: frozenset[int] = frozenset()
     takes_number: bool = False
     """Whether it takes a varying number that may decide the shape of its result."""
+    takes_data: bool = False
+    """Whether such a number can't be followed by the shape tracker."""
     writes_view: bool = False
 
     @staticmethod
@@ -133,7 +139,7 @@ class Operation:
         )
         return Operation(
             ops, target, name, fx_args, fx_kwargs, tensors, versions, numbers, given.varying, out,
-            takes_number or given.vary_beyond_sizes, writes_view,
+            takes_number or given.vary_beyond_sizes, takes_number or not given.can_be_followed, writes_view,
         )  # fmt: skip
 
     @property
@@ -236,8 +242,13 @@ class Operation:
             or shaped_by_data(self.target, self.name, self.args, self.kwargs)
             or sparse(self.tensors, tensors_in(result))
             or masked(self.name, self.tensors)
-            or (self.takes_number and fns.may_size(self.name))
+            or (self.takes_number and fns.may_size(self.name) and not self._can_follow_numbers())
         )
+
+    def _can_follow_numbers(self) -> bool:
+        """Whether the shape tracker follows the numbers that decide its result's shape: from here on it has to."""
+        self.ops.shapes.vary = self.ops.shapes.vary or not self.takes_data
+        return not self.takes_data
 
     def _record_writes(self, node: torch.fx.Node) -> None:
         silent = fns.silently_written(self.target, self.args, self.kwargs)

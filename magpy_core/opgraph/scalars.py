@@ -97,6 +97,15 @@ class Sym:
         """Whether it depends on the size of an input."""
         return any(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in self.leaves())
 
+    def can_be_followed(self) -> bool:
+        """Whether a size that it decides can be: an integer that is an input of the graph, or computed in it from such
+        integers and the sizes of inputs."""
+        if self.on_host and not self.follows_sizes():
+            return type(self.hint) is int
+        if self.kind == "call":
+            return all(a.can_be_followed() if isinstance(a, Sym) else type(a) is int for a in self.args)
+        return self.kind == "source"
+
     def leaves(self) -> list[Sym]:
         if self.kind != "call":
             return [self]

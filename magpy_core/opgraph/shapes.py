@@ -19,8 +19,10 @@ from magpy_core._compat.torch.fake import (
     assumptions,
     fakify,
     hint_of,
+    is_symbolic,
     new_fake_mode,
     sym_expression,
+    symbolic_int,
     symbolic_shapes,
 )  # fmt: skip
 from magpy_core._compat.torch.warning_filters import no_warnings
@@ -155,7 +157,7 @@ class ShapeTracker:
         guard on these branches."""
         found = assumptions(self._env, self._assumed)
         self._assumed += len(found)
-        for relation in found:
+        for relation in (part for one in found for part in (one.args if type(one).__name__ == "And" else (one,))):
             sides = [] if len(relation.args) != 2 else [self._term(side) for side in relation.args]
             compare = _RELATIONS.get(type(relation).__name__)
             if compare is not None and None not in sides and any(isinstance(side, Sym) for side in sides):
@@ -209,7 +211,7 @@ class ShapeTracker:
     def _execute(self, node: torch.fx.Node) -> Any:
         if node.op == "placeholder":
             if "magpy_hint" in node.meta:
-                return node.meta["magpy_hint"]
+                return self._number_fake(node)
             source, tensor = next((source, tensor) for n, source, tensor in self.inputs.tensors if n is node)
             dims = {d for d in self.dims.get(source.path, ()) if d < tensor.dim()}
             fake = fakify(self._mode, tensor, f"x{len(self._fakes)}", dims)
@@ -219,7 +221,30 @@ class ShapeTracker:
                     size = self.host.sources.make("size", source, d)
                     self._symbols[expr] = self.scalars.source(size, int(tensor.shape[d]))
             return fake
-        fetch: Any = self._fakes.__getitem__
+        try:
+            return self._call(node, self._fakes.__getitem__)
+        except Unsupported:
+            raise
+        except Exception:  # whatever torch or a custom operation raises there
+            numbers = [n for n in node.all_input_nodes if "magpy_hint" in n.meta and is_symbolic(self._fakes[n])]
+            if not numbers:
+                raise
+            for number in numbers:  # it has no shape function for numbers that vary
+                self._hold(sym_expression(self._fakes[number]))
+            return self._call(node, lambda n: n.meta["magpy_hint"] if n in numbers else self._fakes[n])
+
+    def _number_fake(self, node: torch.fx.Node) -> Any:
+        """A number that is known before the graph runs."""
+        hint = node.meta["magpy_hint"]
+        if not self.vary or type(hint) is not int:
+            return hint
+        number = symbolic_int(self._env, hint, f"n{len(self._fakes)}")
+        sym = next(sym for n, sym in self.inputs.numbers if n is node)
+        self._symbols[sym_expression(number)] = sym
+        return number
+
+    def _call(self, node: torch.fx.Node, fetch: Any) -> Any:
+        """The operation of a node, on what ``fetch`` gives for its arguments."""
         target: Any = node.target
         args, kwargs = torch.fx.map_arg(node.args, fetch), torch.fx.map_arg(node.kwargs, fetch)
         with symbolic_shapes(), self._mode, no_warnings():

@@ -189,6 +189,8 @@ class Region:
                 if result is not MISS:
                     self.hits += 1
                     capture.hits += 1
+                    if capture.hits == 1 and self.options.on_trial and self.times.trial is None:
+                        self.times.trial = CapturesTrial()
                     return result
         else:
             fitting = self.fitting(args, kwargs)
@@ -391,8 +393,6 @@ class Region:
         if capture is not None:
             self.captures = [capture, *self.captures]
             self.times.restart(capture)
-            if self.options.on_trial and self.times.trial is None:
-                self.times.trial = CapturesTrial()
         elif recorded.refused or not recorded.skip_reason:
             self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
         if self.log.listeners.on_region is not None:

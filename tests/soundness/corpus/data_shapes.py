@@ -399,3 +399,411 @@ def region(x):
 
 def args(i):
     return (torch.full((2,), float((2, 3, 4, 5, 1, 0, 2, 1, 3, 4)[i])),)
+
+
+# === counter_as_size_1: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * x.flatten()[: n()].numel()
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_2: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * x.flatten()[-n() :].numel()
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_3: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * x.flatten()[n() : n() + x.shape[0]].shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_4: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x.flatten()[:: n()].reshape(1, -1) + len(x.flatten()[:: n()])
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_5: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * torch.zeros(n()).shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_6: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * torch.arange(n()).shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_7: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * torch.arange(1, 20, n()).shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_8: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x[:1].expand(n(), 3) * x[:1].expand(n(), 3).shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_9: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x.repeat(n(), 1).view(-1, 3 * n()).sum(0) * x.repeat(n(), 1).shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_10: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return torch.nn.functional.pad(x, (0, n())) * torch.nn.functional.pad(x, (0, n())).shape[1]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_11: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x.narrow(0, 0, min(n(), 4)) * x.narrow(0, 0, min(n(), 4)).size(0)
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_12: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return torch.cat(x.flatten().split(n())[::-1]) + len(x.flatten().split(n()))
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_13: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return torch.cat(x.flatten().chunk(n())[::-1]) + x.flatten().chunk(n())[0].shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_14: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * x.flatten()[: int(n() * 0.5)].shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_15: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * torch.ones(n() * x.shape[0], x.shape[1]).shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_16: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * torch.full((n(), 2), n()).sum() + torch.full((n(), 2), 1.0).size()[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_17: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return torch.nn.functional.interpolate(x[None], size=n()) * torch.nn.functional.interpolate(x[None], size=n()).shape[-1]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_18: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * torch.nn.functional.avg_pool1d(x[None], min(n(), 3)).shape[-1]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_19: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x.flatten()[n() % 12] * x.flatten()[n() % 12 :].shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_20: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x.roll(n(), 0) * x.flatten().unfold(0, n(), 1).shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_21: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x.sum(n() % 2) * x.sum(n() % 2).shape[0]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_22: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x.flatten()[: n()].mean() if x.flatten()[: n()].shape[0] > 3 else x.flatten()[: n()].sum()
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_23: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return x * torch.tril_indices(n(), n()).shape[1]
+
+
+def change_n():
+    state["n"] = 30
+
+
+# === counter_as_size_24: calls=8
+state = {"n": 0}
+
+
+def n():
+    return state["n"] % 13
+
+
+def region(x):
+    state["n"] += 1
+    return torch.eye(n(), 3)[: x.shape[0]] * torch.eye(n(), 3).numel() + x[:1]
+
+
+def change_n():
+    state["n"] = 30
