@@ -11,6 +11,7 @@ import torch
 import torch.fx
 from torch.fx.node import map_aggregate
 
+from magpy_core._compat.torch.fake import symbolic_shapes
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
 
 
@@ -91,7 +92,7 @@ class Emitter:
             return leaf.type(1) if isinstance(leaf, Scalar) else self.fake(leaf)
 
         args, kwargs = (_mutable(map_aggregate(tree, value_of)) for tree in (args, kwargs))
-        with self.mode, torch.no_grad():
+        with symbolic_shapes(), self.mode, torch.no_grad():
             if op == "call_method":
                 return getattr(args[0], target)(*args[1:], **kwargs)
             return target(*args, **kwargs)

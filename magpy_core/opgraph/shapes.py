@@ -34,6 +34,7 @@ from magpy_core.opgraph.values import Values, tensors_in
 
 _RELATIONS = {"Equality": operator.eq, "Unequality": operator.ne, "StrictLessThan": operator.lt, "LessThan": operator.le,
               "StrictGreaterThan": operator.gt, "GreaterThan": operator.ge}  # fmt: skip
+_LOGIC = {"And": operator.and_, "Or": operator.or_}
 _FUNCTIONS = {
     "Add": operator.add, "Mul": operator.mul, "Pow": operator.pow, "FloorDiv": operator.floordiv, "Mod": operator.mod,
     "CleanDiv": operator.floordiv, "PythonMod": operator.mod, "Max": max, "Min": min,
@@ -157,13 +158,24 @@ class ShapeTracker:
         guard on these branches."""
         found = assumptions(self._env, self._assumed)
         self._assumed += len(found)
-        for relation in (part for one in found for part in (one.args if type(one).__name__ == "And" else (one,))):
-            sides = [] if len(relation.args) != 2 else [self._term(side) for side in relation.args]
-            compare = _RELATIONS.get(type(relation).__name__)
-            if compare is not None and None not in sides and any(isinstance(side, Sym) for side in sides):
-                self.host.branch(self.scalars.call(compare, tuple(sides), True), True, "truth")
-            else:
-                self._hold(relation)
+        for assumption in found:
+            is_negated = type(assumption).__name__ == "Not"  # of a condition on one of two ranges, say
+            expr = assumption.to_nnf(simplify=False) if is_negated else assumption
+            for part in expr.args if type(expr).__name__ == "And" else (expr,):
+                condition = self._condition(part)
+                if isinstance(condition, Sym):
+                    self.host.branch(condition, True, "truth")
+                else:
+                    self._hold(part)
+
+    def _condition(self, expr: Any) -> Any:
+        """A sympy condition on sizes as a Sym, or None."""
+        name = type(expr).__name__
+        if name in _LOGIC:
+            parts = [self._condition(part) for part in expr.args]
+            return None if None in parts else functools.reduce(functools.partial(self._combine, _LOGIC[name]), parts)
+        sides = [self._term(side) for side in expr.args] if name in _RELATIONS else [None]
+        return None if None in sides else self._combine(_RELATIONS[name], *sides)
 
     def _hold(self, expr: Any) -> None:
         """Specialize the sizes in an expression."""

@@ -1,0 +1,66 @@
+"""Sizes that a varying integer decides: how many captures they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import magpy_core
+from magpy_core.regions.api import region_of
+
+Call = Callable[[torch.Tensor, int], torch.Tensor]
+
+SIZES: dict[str, Call] = {
+    "a prefix": lambda x, n: x * x.flatten()[:n].numel(),
+    "a suffix": lambda x, n: x * x.flatten()[-n:].numel(),
+    "a window": lambda x, n: x + x.flatten()[n : n + x.shape[1]].view(1, x.shape[1]),
+    "a stride": lambda x, n: x.flatten()[::n].reshape(1, -1) + len(x.flatten()[::n]),
+    "a factory": lambda x, n: x * torch.zeros(n, 2).shape[0],
+    "expanded": lambda x, n: x[:1].expand(n, 3) * x[:1].expand(n, 3).shape[0],
+    "repeated": lambda x, n: x.repeat(n, 1).view(-1, 3 * n).sum(0) * x.repeat(n, 1).shape[0],
+    "padded": lambda x, n: F.pad(x, (0, n)) * F.pad(x, (0, n)).shape[1],
+    "interpolated": lambda x, n: F.interpolate(x[None], size=n) * F.interpolate(x[None], size=n).shape[-1],
+    "computed from a float": lambda x, n: x * x.flatten()[: int(n * 0.7)].shape[0],
+    "times another size": lambda x, n: x * torch.ones(n * x.shape[0], x.shape[1]).shape[0],
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_two_captures_serve_every_number(name: str) -> None:
+    compiled = magpy_core.compile(SIZES[name], backend="eager")
+    for n in range(2, 10):
+        x = torch.randn(4, 3)
+        assert torch.equal(compiled(x, n), SIZES[name](x, n))
+    assert region_of(compiled).recordings == 2
+
+
+def test_a_number_beyond_the_other_size_is_another_capture() -> None:
+    compiled = magpy_core.compile(SIZES["a prefix"], backend="eager")
+    for n in (3, 4, 12, 5, 0, 13, 50, 14):
+        x = torch.randn(4, 3)
+        assert torch.equal(compiled(x, n), SIZES["a prefix"](x, n)), n
+    assert region_of(compiled).recordings == 3
+
+
+def test_a_branch_on_such_a_size_is_a_guard() -> None:
+    def region(x: torch.Tensor, n: int) -> torch.Tensor:
+        part = x.flatten()[:n]
+        return part.sum() if part.shape[0] < 5 else part.mean()
+
+    compiled = magpy_core.compile(region, backend="eager")
+    for n in (2, 3, 4, 6, 7, 3, 8):
+        x = torch.randn(4, 3)
+        assert torch.equal(compiled(x, n), region(x, n)), n
+    assert region_of(compiled).recordings == 3
+
+
+@pytest.mark.parametrize("name", ["a window", "padded"])
+def test_compiled(name: str) -> None:
+    compiled = magpy_core.compile(SIZES[name], backend="inductor")
+    for n in range(2, 8):
+        x = torch.randn(4, 3)
+        torch.testing.assert_close(compiled(x, n), SIZES[name](x, n))
+    assert region_of(compiled).recordings == 2
