@@ -54,6 +54,8 @@ class Decisions(BasicTracker):
                 f"{use}, data of the region's inputs: it is checked before the graph runs; each value gets its own capture."
             )
             hint = "The graph is not cut. Keep values that vary a lot in a tensor, or outside the region."
+            if self.ledger.fullgraph:
+                hint = f"No action needed if it takes few values. {hint}"
             severity = Severity.INFORMATION if self.ledger.fullgraph else None
         elif what != "sizes" and (asserted or self.ledger.fullgraph):
             if asserted:

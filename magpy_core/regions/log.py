@@ -152,5 +152,5 @@ def merge(known: Finding, finding: Finding) -> None:
     if new and finding.code in ("MP101", "MP201"):
         known.values = (*known.values[:3], new[-1])  # how it began, and the last outcome or change
     if finding.severity.rank < known.severity.rank:
-        known.severity_override = finding.severity_override  # the first was warm-up; it goes on
+        known.severity_override, known.hint = finding.severity_override, finding.hint  # the first was warm-up; it goes on
     known.count += 1

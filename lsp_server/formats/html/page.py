@@ -67,7 +67,7 @@ def _digest(script: str) -> str:
 def _verdict(report: Report, view: View) -> str:
     failing = any(f.severity.rank <= view.fail_on.rank for f in report.findings)
     mark, style = ("✗", "error") if failing else ("✓", "good")
-    summary = escape(totals(report, view.suppressed, view.known).plain)
+    summary = escape(next(totals(report, view)).plain)
     seconds = f", {report.timings['total']:,.1f} s" if "total" in report.timings else ""
     return f"<p><b class='{style}'>{mark} {summary}</b> <span class='soft'>{count(report.steps, 'step')}{seconds}</span></p>"
 

@@ -124,7 +124,7 @@ def _note(finding: Finding, docs_url: str | None) -> str:
         more.append(f"<p><span class='soft'>with</span> <code>{escape(shown)}</code></p>")
     if spent := cost([finding]):
         more.append(f"<p><span class='soft'>cost</span> {spent}</p>")
-    hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
+    hint = " ".join(clean(finding.advice).split())
     more.append(f"<p><span class='soft'>hint</span> {marked_up(hint)}</p>")
     return f"<div class='note {finding.severity.value}' style='white-space: normal'>{head}{''.join(more)}</div>"
 
