@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rich.text import Text
 
 from lsp_server.formats.view import View, clean, count
 from magpy_core.findings import Recompile, RegionSummary, Report
+
+_SIZE = re.compile(r"\.(shape|stride\(\))(\[\d+\])?$")
 
 
 def lines(report: Report, view: View) -> Iterator[Text]:
@@ -43,9 +46,10 @@ def _line(region: RegionSummary, view: View) -> Text:
 def _graph(region: RegionSummary) -> tuple[str, str]:
     if region.complete:
         return "one graph", "green"
-    if region.graphs > 1:
-        return f"{count(region.graphs, 'graph')}, cut at {count(max(region.graph_breaks, 1), 'place')}", "yellow"
-    return "incomplete graph", "yellow"
+    if not region.graph_breaks:
+        return "incomplete graph", "yellow"
+    cut = f"cut at {count(region.graph_breaks, 'place')}"
+    return (f"{count(region.graphs, 'graph')}, {cut}" if region.graphs > 1 else f"a graph {cut}"), "yellow"
 
 
 def _figures(region: RegionSummary) -> Iterator[str]:
@@ -74,7 +78,7 @@ def cause(recompile: Recompile) -> str:
         return name.removeprefix("torch's ")
     if old in ("absent", "None"):
         return "state that the first call creates"
-    if name.endswith((".shape", ".stride()")) or name.startswith("len("):
+    if _SIZE.search(name) or name.startswith("len("):
         return "changing sizes"
     if _is_number(old) and _is_number(recompile.new):
         return "changing numbers"
