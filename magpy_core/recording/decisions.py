@@ -53,10 +53,7 @@ class Decisions(BasicTracker):
             text = (
                 f"{use}, data of the region's inputs: it is checked before the graph runs; each value gets its own capture."
             )
-            hint = "The graph is not cut. Keep values that vary a lot in a tensor, or outside the region."
-            if self.ledger.fullgraph:
-                hint = f"No action needed if it takes few values. {hint}"
-            severity = Severity.INFORMATION if self.ledger.fullgraph else None
+            hint = "No action needed if it takes few values: the graph is not cut. Keep values that vary a lot in a tensor."
         elif what != "sizes" and (asserted or self.ledger.fullgraph):
             if asserted:
                 text = f"This check depends on {read}, a tensor value: it is made after the graph has run."

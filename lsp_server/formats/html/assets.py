@@ -39,7 +39,7 @@ input { font: inherit; color: var(--fg); background: var(--panel); border: 1px s
   margin-right: 6px; white-space: nowrap; }
 code, pre, .mono { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 code { color: inherit; background: none; padding: 0; }
-h1, p, summary, td { overflow-wrap: anywhere; } td .mono { overflow-wrap: break-word; }
+body { overflow-wrap: anywhere; } th, td .mono { overflow-wrap: break-word; }
 td.error, td.warning, td.information, td.hint, td.good, td.code { white-space: nowrap; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; margin: 8px 0; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
