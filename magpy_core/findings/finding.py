@@ -89,6 +89,11 @@ class Finding:
         """Two findings with the same key are the same finding."""
         return (self.code, self.region, self.location, self.message)
 
+    def make_fact(self, why: str) -> None:
+        """``why`` no action is needed: a clause."""
+        self.hint = f"{NO_ACTION}: {why}. {self.advice}"
+        self.severity_override = max(self.severity, Severity.INFORMATION, key=lambda severity: severity.rank)
+
     def repeated(self) -> Finding:
         return replace(self, count=self.count + 1)
 

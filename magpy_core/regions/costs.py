@@ -18,7 +18,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.findings import NO_ACTION, Finding, Location, Severity
+from magpy_core.findings import Finding, Location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,8 +91,7 @@ def rate(findings: Iterable[Finding], step_ms: float) -> list[Finding]:
         cost = finding.cost_ms
         if cost is None or finding.code.startswith("MP2") or not finding.is_actionable or cost >= NEGLIGIBLE * step_ms:
             continue
-        finding.hint = f"{NO_ACTION}: this costs {cost:.2g} ms of a step of {step_ms:.3g} ms. {finding.advice}"
-        finding.severity_override = max(finding.severity, Severity.INFORMATION, key=lambda severity: severity.rank)
+        finding.make_fact(f"this costs {cost:.2g} ms of a step of {step_ms:.3g} ms")
         cheap.append(finding)
     return cheap
 

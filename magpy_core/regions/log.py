@@ -118,6 +118,13 @@ class RegionLog:
             for finding in findings:
                 self.listeners.on_finding(finding)
 
+    def make_facts(self, why: str) -> None:
+        """No one need act on what has been found, because of ``why``."""
+        found = [finding for finding in self.findings.values() if finding.is_actionable]
+        for finding in found:
+            finding.make_fact(why)
+        self.notify(found)
+
     def recorded(self, capture: Capture | None, findings: Iterable[Finding]) -> None:
         """A monitored run of the region has become ``capture``, or can't be captured."""
         self.counts.holds(capture, [self.add(finding) for finding in findings])

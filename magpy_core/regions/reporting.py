@@ -169,6 +169,8 @@ def _recompile_hint(failure: Failure) -> str:
         )
     if failure.name.endswith((".shape", ".stride()")):
         return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."
+    if failure.old.startswith("<function") and failure.new.startswith("<function"):
+        return "Define the function once, outside the loop: each new function object needs a capture of its own."
     if failure.number:
         return "The region depends on the exact number: keep it in a 0-d tensor, or out of conditions and sizes."
     return "If the value differs in every call, keep it out of the region or limit it to a few distinct values."

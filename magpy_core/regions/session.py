@@ -146,6 +146,7 @@ class Session:
         if compiled is not None and (problem := cache_problem()):
             hint = "`magpy-lsp cache info` shows the folder."
             compiled.log.add(Finding("MP405", problem, compiled.location, hint=hint, region=compiled.id))
+        self._step_functions.repeat(region.findings.values() for region in self.regions)
         step = self._steps.medians()
         for finding in rate(self.findings, 1e3 * min(step)) if step is not None else ():
             if self._listeners.on_finding is not None:

@@ -60,7 +60,7 @@ async def test_who_names_a_code_sees_its_facts(client: Client, lab: Lab, by: str
     if by == "table":
         (lab.folder / "pyproject.toml").write_text('[tool.magpy.severity]\nMP301 = "hint"\n', encoding="utf-8")
     else:
-        client.settings = {"severity": {"MP301": "hint"}}
+        client.settings = {**client.settings, "severity": {"MP301": "hint"}}
         client.notify("workspace/didChangeConfiguration", {"settings": None})
     uri = client.open(lab.program)
     await client.command("magpy.check", {"uri": uri})
