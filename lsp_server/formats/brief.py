@@ -54,7 +54,8 @@ def _graph(region: RegionSummary) -> tuple[str, str]:
 
 def _figures(region: RegionSummary) -> Iterator[str]:
     why = list(dict.fromkeys(cause(recompile) for recompile in region.recompiles))
-    yield count(region.captures, "capture") + (f" ({', '.join(why)})" if why and region.captures > 1 else "")
+    often = f" in {count(region.calls, 'call')}" if region.captures > 2 and 2 * region.captures > region.calls else ""
+    yield count(region.captures, "capture") + often + (f" ({', '.join(why)})" if why and region.captures > 1 else "")
     yield count(region.guards, "guard")
     if region.side_effects:
         yield f"{count(region.side_effects, 'side effect')} replayed"

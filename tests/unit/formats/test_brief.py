@@ -18,10 +18,15 @@ def line(name: str = "model: GPT", **values: Any) -> str:
 
 def test_the_example_of_the_page() -> None:
     changes = [Recompile(2, "torch's grad mode", "off", "on"), Recompile(3, "self.tokens_seen", "0", "1024")]
-    got = line(captures=3, guards=470, side_effects=1, recompiles=changes, eager_ms=42.0, compiled_ms=20.0)
+    got = line(calls=30, captures=3, guards=470, side_effects=1, recompiles=changes, eager_ms=42.0, compiled_ms=20.0)
     assert got == (
         "model GPT: one graph, 3 captures (train and eval, changing numbers), 470 guards, 1 side effect replayed; 2.10x"
     )
+
+
+def test_a_region_that_is_captured_at_nearly_every_call() -> None:
+    assert line(calls=5, captures=4) == "model GPT: one graph, 4 captures in 5 calls, 0 guards"
+    assert line(calls=3, captures=2) == "model GPT: one graph, 2 captures, 0 guards"
 
 
 def test_what_is_not_one_graph() -> None:
