@@ -88,7 +88,7 @@ svg .step-waited { fill: var(--warning); } svg .grid { stroke: var(--line); } sv
   td, td.number { display: block; position: relative; padding: 2px 0 2px 7.5em; border: 0; text-align: left;
     white-space: normal; }
   td .mono { overflow-wrap: anywhere; } .key { white-space: normal; }
-  table:has(td.number) td { padding-left: 9.6em; } /* "forward + backward" */
+  table:has(td.number) td { padding-left: 10.8em; } /* "forward + backward" */
   td::before { content: attr(data-label); position: absolute; left: 0; color: var(--soft); }
   td:empty { display: none; }
   .row .no { flex-basis: 40px; padding-right: 8px; } .row .guards { display: none; }
