@@ -167,7 +167,8 @@ export async function cancels(window, { workspace, server }) {
   await window.status(/running/);
   const processes = await waitUntilBusy(window, server);
   await window.goToLine(lineOf(workspace, ENDLESS, "optimizer.step()"));
-  await window.squiggle("info", "optimizer.step()"); // while the program runs
+  await hover(window, undefined, "optimizer.step()", "MP306"); // while the program runs
+  await endHover(window);
   await window.status(/running/);
   await window.palette("MagPy: Cancel");
   await waitUntilCancelled(window, server, processes);
