@@ -27,6 +27,14 @@ class Selection:
         unwanted = max((len(p) for p in self.ignore if code.startswith(p)), default=-1)
         return wanted > unwanted
 
+    def names(self, code: str) -> bool:
+        """Whether ``select`` or ``severity`` names the code or its family."""
+        return any(code.startswith(prefix) for prefix in (*self.select, *self.severity))
+
+    def shows(self, finding: Finding) -> bool:
+        """Whether a finding is shown by default: a person would act on it, or has asked for its code."""
+        return finding.is_actionable or self.names(finding.code)
+
 
 @dataclass
 class Selected:

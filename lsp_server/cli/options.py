@@ -148,6 +148,7 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--watch", is_flag=True, help="Run again whenever a Python file or pyproject.toml changes, until Ctrl-C."
         ),
+        click.option("--details", is_flag=True, help="Also show facts that need no action: guards, side effects, captures."),
         click.option("--statistics", is_flag=True, help="Also print the number of findings per code."),
         click.option("--show-settings", is_flag=True, help="Print the settings in use and where they come from, and exit."),
         color_option,

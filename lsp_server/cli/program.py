@@ -19,6 +19,7 @@ from lsp_server.cli.merge import merge
 from lsp_server.cli.publish import publish
 from lsp_server.cli.settings import ResolvedSettings
 from lsp_server.formats.view import View, clean
+from lsp_server.repeats import merged
 from lsp_server.selection import apply, sort_key, unused
 from magpy_core.findings import Finding, Report, Severity
 from magpy_core.runner.request import Outcome, RunRequest
@@ -43,7 +44,7 @@ def execute(effectives: Sequence[ResolvedSettings], launch: Launch = launch_run)
 def report_on(runs: list[Finished]) -> int:
     """Writes the report of the runs; returns the exit status."""
     common = runs[0].effective
-    view = View(fail_on=common.fail_on, docs_url=common.docs_url)
+    view = View(fail_on=common.fail_on, docs_url=common.docs_url, selection=common.selection, in_detail=common.in_detail)
     baseline = open_baseline(common)
     runs = [replace(run, outcome=_with_budgets(run)) for run in runs]
     unneeded = _unneeded_entries(runs, view) if all(run.completed for run in runs) else []
@@ -56,7 +57,7 @@ def report_on(runs: list[Finished]) -> int:
     report = reports[0][1] if len(reports) == 1 else _merged(reports)
     if len(reports) > 1:
         view.programs = [(run.effective.title, own) for run, own in reports]
-    report.findings = sorted([*report.findings, *unneeded], key=sort_key)
+    report.findings = sorted(merged([*report.findings, *unneeded]), key=sort_key)
     for run, own in reports:
         _print_outcome(run, own, alone=len(runs) == 1)
     if not all(_has_no_report(run) for run in runs):

@@ -14,10 +14,10 @@ from rich.console import Console
 from lsp_server.cli.console import console, show, show_table
 from lsp_server.cli.outputs import Output
 from lsp_server.cli.settings import ResolvedSettings
-from lsp_server.formats import concise, engines, full, github, regions, run_table, statistics, step_table
+from lsp_server.formats import brief, concise, engines, full, github, regions, run_table, statistics, step_table
 from lsp_server.formats.documents import DOCUMENTS
-from lsp_server.formats.view import View, count
-from magpy_core.findings import Report, Severity
+from lsp_server.formats.view import View
+from magpy_core.findings import Report
 
 
 class ToolError(click.ClickException):
@@ -80,14 +80,8 @@ def _write_file(output: Output, effective: ResolvedSettings, report: Report, vie
 
 
 def _findings(out: Console, form: str, effective: ResolvedSettings, report: Report, view: View) -> None:
-    shown = report
-    if effective.mode == "run" and form == "full":
-        # A run is about time; findings that only a check shows are counted here.
-        severe = [f for f in report.findings if f.severity.rank <= Severity.WARNING.rank]
-        shown = replace(report, findings=severe)
+    shown = replace(report, findings=view.shown(report.findings))
     show(out, {"full": full, "concise": concise, "github": github}[form].lines(shown, view))
-    if left_out := len(report.findings) - len(shown.findings):
-        out.print(f"{count(left_out, 'finding')} below warning not shown; `magpy-lsp check` shows them.", soft_wrap=True)
 
 
 def _summary(out: Console, effective: ResolvedSettings, report: Report, view: View) -> None:
@@ -101,7 +95,7 @@ def _summary(out: Console, effective: ResolvedSettings, report: Report, view: Vi
         show(out, run_table.recompiles(report, view))
         show(out, [run_table.total(report)])
     else:
-        show(out, regions.lines(report, view))
-    show(out, [regions.totals(report, view.suppressed, view.known)])
+        show(out, (regions if view.in_detail else brief).lines(report, view))
+    show(out, regions.totals(report, view))
     if effective.statistics:
         show(out, statistics.lines(report))

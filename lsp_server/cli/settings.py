@@ -57,6 +57,7 @@ class ResolvedSettings:
     exit_zero: bool
     outputs: Outputs
     statistics: bool
+    in_detail: bool
     color: str
     jobs: int | None = None
     html: Path | None = None
@@ -224,6 +225,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         exit_zero=options["exit_zero"],
         outputs=outputs(options["formats"], options["output"]),
         statistics=options["statistics"],
+        in_detail=options["details"],
         color=options["color"],
         jobs=options["jobs"],
         nproc=options["nproc"] or target.nproc,

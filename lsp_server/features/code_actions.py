@@ -124,7 +124,7 @@ def _lsp(document: Document, at: Position, encoding: str) -> types.Position:
 
 
 def _plain(document: Document, found: Sequence[Placed], request: ActionRequest) -> Iterator[types.CodeAction]:
-    codes = {finding.code: (finding, where) for _, finding, where in found}
+    codes = {finding.code: (finding, where) for run, finding, where in found if run.is_diagnosed(finding, finding.severity)}
     for code, (finding, where) in codes.items():
         diagnostics = _diagnostics_of(request, finding, where)
         if lookup(code).code not in ("MP910", "MP912"):

@@ -124,6 +124,10 @@ class Board:
             (finding, severity, where) for _, finding, severity, where in self.within(key, types.Range(position, position))
         ]
 
+    def is_diagnosed(self, finding: Finding, severity: Severity) -> bool:
+        """Whether a shown finding is a diagnostic."""
+        return any(run.findings.get(finding.key) is finding and run.is_diagnosed(finding, severity) for run in self.runs())
+
     def within(self, key: str, wanted: types.Range) -> list[tuple[RunFindings, Finding, Severity, types.Range]]:
         """Findings whose current range touches ``wanted``, with their run."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from lsp_server.formats.view import cost, ranks
@@ -17,17 +17,23 @@ _ALIKE = 3  # at most this many diagnostics of one code are shown on one range, 
 Rated = tuple[Finding, Severity]
 
 
-def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True, docs_url: str | None = None) -> str:
+def hover_text(
+    found: Sequence[Rated],
+    *,
+    markdown: bool,
+    is_above: Callable[[Finding, Severity], bool] = lambda finding, severity: False,
+    docs_url: str | None = None,
+) -> str:
     """The most severe codes in full with their findings, the others one line each. ``found`` must not be empty.
 
-    ``messages`` is False for an editor that itself shows the diagnostics' messages above the hover.
+    ``is_above``: whether the editor itself shows the finding's message above the hover.
     ``docs_url``: the address of the project's published pages of codes.
     """
-    ordered = sorted(found, key=lambda pair: (pair[1].rank, pair[0].code, pair[0].message))
-    groups = [list(group) for _, group in groupby(ordered, key=lambda pair: (pair[1].rank, pair[0].code))]
+    ordered = sorted(found, key=lambda pair: (pair[1].rank, pair[0].code, not is_above(*pair), pair[0].message))
+    groups = [list(group) for _, group in groupby(ordered, key=lambda pair: (pair[1].rank, pair[0].code, is_above(*pair)))]
     write = _markdown if markdown else _text
     between = "\n\n" if markdown else "\n"
-    blocks = [between.join(write(group, messages, docs_url)) for group in groups[:_IN_FULL]]
+    blocks = [between.join(write(group, not is_above(*group[0]), docs_url)) for group in groups[:_IN_FULL]]
     rest = [pair for group in groups[_IN_FULL:] for pair in group]
     if rest:
         bold = "**" if markdown else ""
@@ -78,7 +84,7 @@ def _text(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Itera
 
 def _hints(group: Sequence[Rated], code: Code) -> list[str]:
     """The distinct hints."""
-    hints = dict.fromkeys(finding.hint or " ".join(code.hints[:1]) for finding, _ in group)
+    hints = dict.fromkeys(finding.advice for finding, _ in group)
     return [hint for hint in hints if hint]
 
 

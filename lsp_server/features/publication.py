@@ -22,6 +22,7 @@ from lsp_server.features.related import Place, call_path, value_changes
 from lsp_server.features.run_findings import RunFindings, shown_location
 from lsp_server.features.tracking import TrackedFile, Tracker
 from lsp_server.links import in_editor
+from lsp_server.repeats import pattern
 from magpy_core.findings import Finding, Location, Severity, lookup
 
 _SEVERITIES = {Severity.ERROR: 1, Severity.WARNING: 2, Severity.INFORMATION: 3, Severity.HINT: 4}
@@ -106,6 +107,7 @@ class Entry:
     call_path: tuple[Location, ...]
     message: str
     text: str  # the message as JSON
+    pattern: str  # what repeats of the finding have in common
     fields: str
     calls: tuple[Related, ...]
     changes: tuple[Related, ...]
@@ -130,12 +132,12 @@ def entries_of(
     uri_of: Callable[[str], Callable[[int], tuple[str, int] | None]] | None,
     known: dict[Any, Known],
 ) -> dict[str, list[Entry]]:
-    """The shown findings of a run, by the key of their file. ``uri_of`` is None for clients without related locations.
+    """The diagnosed findings of a run, by the key of their file. ``uri_of`` is None for clients without related locations.
 
     ``known`` caches entries by the findings' keys; new entries are added.
     """
     found: dict[str, list[Entry]] = {}
-    for finding, severity in run.shown():
+    for finding, severity in run.diagnosed():
         times = run.times(finding)
         before = known.get(finding.key)
         if before is not None and before[0] is finding and before[1:3] == (severity, times):
@@ -160,6 +162,7 @@ def entries_of(
             finding.path,
             message,
             json.dumps(message),
+            pattern(finding.message),
             _fields(finding, severity, tags, run.docs_url),
             related(call_path(finding)),
             # Looked up after the run has ended, since its other findings may contain the location.
@@ -180,7 +183,7 @@ def _fields(finding: Finding, severity: Severity, tags: frozenset[types.Diagnost
         "source": "magpy",
         "data": {
             "name": code.name,
-            "hint": finding.hint or " ".join(code.hints[:1]),
+            "hint": finding.advice,
             "region": finding.region,
             "count": finding.count,
             "steps": finding.steps or None,
@@ -211,7 +214,8 @@ def rendered(entries: Iterable[Entry]) -> list[str]:
         # Dozens of one code on one range (from a loop, or from a library below one call) would bury the others.
         same = (finding.code, entry.shown_at_call_site, *ends)
         shown = alike.setdefault(same, [])
-        if len(shown) >= (1 if entry.shown_at_call_site else _ALIKE):
+        repeats = any(known.pattern == entry.pattern for known, _, _ in shown)
+        if repeats or len(shown) >= (1 if entry.shown_at_call_site else _ALIKE):
             more[same] += 1
             continue
         # Findings of one range mostly share their call path, and an editor shows them together: once is enough.

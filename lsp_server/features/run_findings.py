@@ -10,6 +10,7 @@ from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.settings import Settings
 from lsp_server.features.tracking import Tracker
 from lsp_server.formats.view import ranks
+from lsp_server.selection import Selection
 from magpy_core.findings import Finding, Location, RegionSummary, Severity, StepReport
 from magpy_core.findings.details import Details, RegionDetail
 
@@ -42,6 +43,7 @@ class RunFindings:
         self.tracker = tracker
         self.settings = settings
         self.configured_docs_url: str | None = None  # by the project's table
+        self.selection = Selection()  # the project's
         self.findings: dict[Any, Finding] = {}
         self.regions: dict[str, RegionSummary] = {}
         self.details: Details | None = None  # captures in full, once the run has ended
@@ -73,6 +75,15 @@ class RunFindings:
             if is_library(finding.location.file) and severity.rank > Severity.WARNING.rank:
                 continue
             yield finding, severity
+
+    def diagnosed(self) -> Iterator[tuple[Finding, Severity]]:
+        """The shown findings that are diagnostics. The others are facts, for hovers, the tree and the report."""
+        return ((finding, severity) for finding, severity in self.shown() if self.is_diagnosed(finding, severity))
+
+    def is_diagnosed(self, finding: Finding, severity: Severity) -> bool:
+        """Whether a person would act on a shown finding, or has asked for its code."""
+        asked = self.selection.shows(finding) or self.settings.names(finding.code)
+        return asked or severity.rank <= Severity.WARNING.rank
 
     def keys(self) -> set[str]:
         return keys_of(self.findings.values())

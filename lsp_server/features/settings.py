@@ -43,6 +43,10 @@ class Settings:
                 return self.severity[key]
         return finding.severity
 
+    def names(self, code: str) -> bool:
+        """Whether ``severity`` names the code or its family."""
+        return code in self.severity or code[:3] in self.severity
+
 
 def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     """The settings from the client's JSON, and one message for each invalid value (which gets its default)."""

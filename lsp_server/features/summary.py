@@ -11,6 +11,8 @@ from magpy_core.findings import RegionSummary, Report, Severity, StepReport
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lsp_server.formats.view import View
+
 _WIDTH = 110
 
 
@@ -70,15 +72,13 @@ def findings_line(counts: dict[str, int]) -> str:
     return " · ".join(parts) or "no findings"
 
 
-def report_text(report: Report, *, suppressed: int, table: bool) -> str:
+def report_text(report: Report, view: View, *, table: bool) -> str:
     """The end of the command line's report: the regions, or for a compiled run the step and the regions' table."""
     # rich is imported here, so that the server starts faster.
     from rich.console import Console
 
-    from lsp_server.formats import regions, run_table, step_table
-    from lsp_server.formats.view import View
+    from lsp_server.formats import brief, regions, run_table, step_table
 
-    view = View()
     out = Console(file=io.StringIO(), color_system=None, width=_WIDTH, force_terminal=False)
     if table and report.regions:
         for block in step_table.blocks(report):
@@ -88,9 +88,9 @@ def report_text(report: Report, *, suppressed: int, table: bool) -> str:
             out.print(line, soft_wrap=True)
         out.print(run_table.total(report), soft_wrap=True)
     else:
-        for line in regions.lines(report, view):
+        for line in brief.lines(report, view):
             out.print(line, soft_wrap=True)
-    out.print(regions.totals(report, suppressed), soft_wrap=True)
+    out.print(next(regions.totals(report, view)), soft_wrap=True)
     return _written(out)
 
 

@@ -44,8 +44,8 @@ def _block(finding: Finding, view: View) -> Iterator[Text]:
         yield _note("with", shown)
     if spent := cost([finding]):
         yield _note("cost", spent)
-    if hint := clean(finding.hint) or " ".join(code.hints[:1]):
-        yield _note("hint", " ".join(hint.split()))
+    if advice := clean(finding.advice):
+        yield _note("hint", " ".join(advice.split()))
     if len(finding.path) > 1:
         yield _note("path", _call_path(finding, view))
     yield _note("docs", in_text(code, view.docs_url))

@@ -1,6 +1,6 @@
 """GitHub workflow commands: an annotation on the line of each finding. Key function: lines.
 
-Hints (mostly guards) are omitted: GitHub keeps ten annotations of each kind per step, and a model has hundreds of guards.
+Facts and hints are omitted: GitHub keeps ten annotations of each kind per step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFOR
 
 def lines(report: Report, view: View) -> Iterator[Text]:
     """Most severe first, since only the first ten of each kind are shown."""
-    shown = sorted((f for f in report.findings if f.severity in COMMANDS), key=lambda f: f.severity.rank)
+    shown = sorted((f for f in view.shown(report.findings) if f.severity in COMMANDS), key=lambda f: f.severity.rank)
     for finding in shown:
         yield Text(_command(finding, view))
 
@@ -33,7 +33,7 @@ def _command(finding: Finding, view: View) -> str:
         where["endLine"] = str(span.end.line + (1 if span.end.character else 0))
     where["title"] = f"{finding.code} {code.name}"
     properties = ",".join(f"{key}={_property(value)}" for key, value in where.items())
-    hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
+    hint = " ".join(clean(finding.advice).split())
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
     message = "\n".join(filter(None, (clean(finding.message) + times, hint, in_text(code, view.docs_url))))
     return f"::{COMMANDS[finding.severity]} {properties}::{_data(message)}"

@@ -1,4 +1,7 @@
-"""GitLab's code quality report: a JSON list with a stable, unique fingerprint for each finding. Key function: text."""
+"""GitLab's code quality report: a JSON list with a stable, unique fingerprint for each finding. Key function: text.
+
+Facts are omitted.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,6 @@ def text(report: Report, view: View) -> str:
                 "lines": {"begin": finding.location.range.start.line + 1, "end": finding.location.range.end.line + 1},
             },
         }
-        for finding, print_ in unique(report.findings, view.root, view.sources)
+        for finding, print_ in unique(view.shown(report.findings), view.root, view.sources)
     ]
     return json.dumps(issues, indent=2) + "\n"

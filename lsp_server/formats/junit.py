@@ -1,7 +1,7 @@
 """JUnit XML: a suite per file, a case per finding, and one per region without a failure. Key function: text.
 
 Findings at or above ``--fail-on`` are failures; all others are passed cases with the finding as their output, so the
-test report agrees with the exit status. Hints below ``--fail-on`` (mostly guards) are omitted.
+test report agrees with the exit status. Facts, and hints below ``--fail-on``, are omitted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from magpy_core.findings import Finding, RegionSummary, Report, Severity, lookup
 def text(report: Report, view: View) -> str:
     suites: dict[str, list[ET.Element]] = {}
     failing = [f for f in report.findings if f.severity.rank <= view.fail_on.rank]
-    for finding in report.findings:
+    for finding in view.shown(report.findings):
         if finding.severity is Severity.HINT and finding not in failing:
             continue
         suites.setdefault(view.uri_path(finding.location.file), []).append(_case(finding, finding in failing, view))
@@ -63,7 +63,7 @@ def _case(finding: Finding, failed: bool, view: View) -> ET.Element:
         file=path,
         line=str(start.line + 1),
     )
-    hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
+    hint = " ".join(clean(finding.advice).split())
     lines = [
         f"{path}:{start.line + 1}:{start.character + 1}: {finding.code} [{finding.severity.value}] {clean(finding.message)}",
         clean(code.reason),

@@ -29,7 +29,7 @@ def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) ->
     step = None if engines.compared(report) else report.step
     if step is not None:
         parts.append(escape(step_text.line(report)))
-    shown = [f for f in report.findings if f.code != _GUARD or f.severity_override is not None]
+    shown = [f for f in view.shown(report.findings) if f.code != _GUARD or f.severity_override is not None]
     shown.sort(key=lambda f: f.severity.rank)
     if shown:
         parts.append(_table(("", "code", "where", "what"), (_row(f, view, environ) for f in shown[:_ROWS])))
@@ -52,7 +52,7 @@ def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) ->
 
 def _verdict(report: Report, view: View) -> str:
     failing = sum(f.severity.rank <= view.fail_on.rank for f in report.findings)
-    summary = totals(report, view.suppressed, view.known).plain
+    summary = next(totals(report, view)).plain
     return f"{'❌' if failing else '✅'} {summary}"
 
 

@@ -39,19 +39,23 @@ def _line(region: RegionSummary, view: View) -> Text:
     return text
 
 
-def totals(report: Report, suppressed: int = 0, known: int = 0) -> Text:
-    """``Found 3 findings (1 warning, 2 hints) in 2 files; 1 suppressed, 4 in the baseline.``"""
-    if not report.findings:
-        text = Text("No new findings" if known else "No findings", "green")
+def totals(report: Report, view: View) -> Iterator[Text]:
+    """``Found 3 findings (1 warning, 2 hints) in 2 files; 1 suppressed, 4 in the baseline.``, and where the facts are."""
+    shown = view.shown(report.findings)
+    if not shown:
+        text = Text("No new findings" if view.known else "No findings", "green")
     else:
-        by_severity = Counter(f.severity for f in report.findings)
+        by_severity = Counter(f.severity for f in shown)
         worst = min(by_severity, key=lambda s: s.rank)
         parts = ", ".join(count(by_severity[s], s.value) for s in Severity if by_severity[s])
-        files = len({f.location.file for f in report.findings})
+        files = len({f.location.file for f in shown})
         text = Text("Found ")
-        text.append(count(len(report.findings), "finding"), STYLES[worst])
+        text.append(count(len(shown), "finding"), STYLES[worst])
         text.append(f" ({parts}) in {count(files, 'file')}")
-    hidden = [f"{suppressed} suppressed"] if suppressed else []
-    hidden += [f"{known} in the baseline"] if known else []
+    hidden = [f"{view.suppressed} suppressed"] if view.suppressed else []
+    hidden += [f"{view.known} in the baseline"] if view.known else []
     text.append(f"; {', '.join(hidden)}." if hidden else ".", "default")
-    return text
+    yield text
+    if facts := len(report.findings) - len(shown):
+        need, them = ("needs", "it") if facts == 1 else ("need", "them")
+        yield Text(f"{count(facts, 'fact')} that {need} no action: `--details` shows {them}.", "dim")

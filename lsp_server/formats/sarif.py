@@ -1,7 +1,7 @@
 """SARIF 2.1.0, for code scanning services. Key function: text.
 
 Paths below the project are relative to ``%SRCROOT%``; columns count Unicode code points. The call path is a code flow;
-fingerprints stay the same when lines move.
+fingerprints stay the same when lines move. Facts are omitted: services show every result, whatever its level.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _FAILED = {"MP903", "MP905", "MP906", "MP907", "MP908", "MP910"}
 
 
 def text(report: Report, view: View) -> str:
-    codes = [lookup(code) for code in sorted({f.code for f in report.findings})]
+    shown = view.shown(report.findings)
+    codes = [lookup(code) for code in sorted({f.code for f in shown})]
     index = {code.code: number for number, code in enumerate(codes)}
     run = {
         "tool": {
@@ -40,7 +41,7 @@ def text(report: Report, view: View) -> str:
         "automationDetails": {"id": f"magpy/{clean(report.entrypoint)}/"},
         "originalUriBaseIds": {_ROOT: {"uri": view.root.absolute().as_uri() + "/"}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(f, p, index, view) for f, p in unique(report.findings, view.root, view.sources)],
+        "results": [_result(f, p, index, view) for f, p in unique(shown, view.root, view.sources)],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, allow_nan=False) + "\n"
 
@@ -81,8 +82,7 @@ def _result(finding: Finding, print_: str, index: dict[str, int], view: View) ->
 
 def _message(finding: Finding) -> str:
     """The message and the hint: services show only this field next to the line."""
-    hint = finding.hint or " ".join(lookup(finding.code).hints[:1])
-    return "\n".join(filter(None, (clean(finding.message), " ".join(clean(hint).split()))))
+    return "\n".join(filter(None, (clean(finding.message), " ".join(clean(finding.advice).split()))))
 
 
 def _facts(finding: Finding) -> dict[str, Any]:

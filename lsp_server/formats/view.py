@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.text import Text
 
+from lsp_server.selection import Selection
 from lsp_server.sources import Sources
 from magpy_core.findings import Finding, Location, Report, Severity
 
@@ -57,7 +58,7 @@ class View:
 
     ``fail_on`` is the severity that counts as a failure, for formats that distinguish failures. ``suppressed`` and
     ``known`` are the numbers of findings hidden by comments and by the baseline. ``docs_url``: the address of the project's
-    published pages of codes. ``programs``: the reports that were merged, by name.
+    published pages of codes. ``programs``: the reports that were merged, by name. ``in_detail``: facts are shown as well.
     """
 
     base: Path = field(default_factory=Path.cwd)
@@ -69,6 +70,12 @@ class View:
     known: int = 0
     docs_url: str | None = None
     programs: Sequence[tuple[str, Report]] = ()
+    selection: Selection = field(default_factory=Selection)
+    in_detail: bool = False
+
+    def shown(self, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings that are shown: what counts as a failure always is."""
+        return [f for f in findings if self.in_detail or self.selection.shows(f) or f.severity.rank <= self.fail_on.rank]
 
     def path(self, file: str) -> str:
         """Relative to the base if below it, else unchanged."""

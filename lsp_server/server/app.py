@@ -27,6 +27,7 @@ from lsp_server.server.progress import report_progress
 from lsp_server.server.runs import Mode, Run, RunManager, Untrusted
 from lsp_server.server.targets import Target, target_of
 from magpy_core import __version__
+from magpy_core.findings import Finding, Severity
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +109,10 @@ class MagpyServer(LanguageServer):
         """
         experimental = self.client_capabilities.experimental
         return isinstance(experimental, Mapping) and bool(experimental.get("magpyStatus"))
+
+    def shows_message(self, finding: Finding, severity: Severity) -> bool:
+        """Whether the client shows the finding's message above a hover."""
+        return self.handles_status and self.board.is_diagnosed(finding, severity)
 
     # Settings
 

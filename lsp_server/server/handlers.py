@@ -185,7 +185,7 @@ def _register_features(server: MagpyServer) -> None:
         markdown = server.hover_markdown
         kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
         rated = [(finding, severity) for finding, severity, _ in found]
-        text = hover_text(rated, markdown=markdown, messages=not server.handles_status, docs_url=server.board.docs_url)
+        text = hover_text(rated, markdown=markdown, is_above=server.shows_message, docs_url=server.board.docs_url)
         narrowest = min((where for *_, where in found), key=lambda r: (r.end.line - r.start.line, r.end.character))
         other = _other_hover(server, document, params.position)
         if other is not None and isinstance(other.contents, types.MarkupContent):
@@ -246,7 +246,7 @@ def _hover_in_cell(server: MagpyServer, document: Document, at: types.Position) 
             markdown = server.hover_markdown
             kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
             rated = [(finding, severity) for finding, severity, _ in found]
-            text = hover_text(rated, markdown=markdown, messages=not server.handles_status, docs_url=server.board.docs_url)
+            text = hover_text(rated, markdown=markdown, is_above=server.shows_message, docs_url=server.board.docs_url)
             return types.Hover(types.MarkupContent(kind, text))
     return None
 

@@ -28,6 +28,8 @@ from lsp_server.features.summary import count, findings_line, report_text, sever
 from lsp_server.features.tracking import Tracker
 from lsp_server.formats import step_text
 from lsp_server.formats.compiling import CompileProgress
+from lsp_server.formats.view import View
+from lsp_server.repeats import merged
 from lsp_server.server.targets import Target
 from lsp_server.server.worker import Refused, RunOptions, Worker, options_to_settings, selection_of
 from magpy_core.findings import Finding, RegionSummary, Report
@@ -102,7 +104,7 @@ class Run:
         return "Checking" if self.mode == "check" else "Running"
 
     def counts(self) -> dict[str, int]:
-        return severity_counts(severity for _, severity in self.found.shown())
+        return severity_counts(severity for _, severity in self.found.diagnosed())
 
     def summary(self) -> str:
         """One line on the run's progress or result."""
@@ -250,7 +252,8 @@ class RunManager:
             except ConfigError:
                 continue  # the mistakes are marked in the file; the last valid table still applies
             if loaded != run.loaded:
-                run.loaded, run.finding_filter = loaded, FindingFilter(selection_of(loaded), run.found.tracker)
+                run.found.selection = selection_of(loaded)
+                run.loaded, run.finding_filter = loaded, FindingFilter(run.found.selection, run.found.tracker)
                 run.found.configured_docs_url = loaded.settings.docs_url
                 before = run.found.keys()
                 self._filter(run)
@@ -299,6 +302,7 @@ class RunManager:
         )
         worker = Worker(options, run.settings, lambda stream, data: self._client.output(run, stream, data))
         run.finding_filter, run.loaded = FindingFilter(worker.selection, run.found.tracker), worker.loaded
+        run.found.selection = worker.selection
         run.found.configured_docs_url = worker.loaded.settings.docs_url
         run.steps = worker.request.steps
         try:
@@ -340,8 +344,9 @@ class RunManager:
         run.state = states.get(outcome.kind, RunState.FAILED)
         run.failure = options_to_settings(outcome.message) if run.state is RunState.FAILED else ""
         if run.state is RunState.DONE:
-            shown = replace(report, findings=list(run.found.findings.values()))
-            text = report_text(shown, suppressed=run.suppressed, table=run.mode == "compiled" and run.epilogue is None)
+            shown = replace(report, findings=merged(run.found.findings.values()))
+            view = View(suppressed=run.suppressed, selection=run.found.selection)
+            text = report_text(shown, view, table=run.mode == "compiled" and run.epilogue is None)
             text = text if run.epilogue is None else f"{text}\n\n{run.epilogue(report)}"
             self._client.output(run, "report", f"\n{text}\n".encode())
 

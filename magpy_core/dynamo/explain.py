@@ -47,6 +47,7 @@ def recompile(code: CodeType, change: Change, versions: int, region: str | None,
     if versions == 1 and warm_up:
         # one recompile for a varying size (dynamic from then on) or for train and eval: nothing to fix
         finding.severity_override = Severity.INFORMATION
+        finding.hint = f"No action needed if it happens once. {finding.hint}"
     return finding
 
 
@@ -61,7 +62,7 @@ def _recompile_hint(change: Change) -> str:
     if what == "requires_grad":
         return f"Call it either always or never with tensors that require a gradient (torch.no_grad(), {tensor}.detach())."
     if what == "training" or change.name.startswith("torch's "):
-        return "No action needed if it happens once."
+        return "Each combination of such settings is one more version: use few of them."
     try:
         float(change.old)
     except ValueError:

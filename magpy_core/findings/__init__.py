@@ -1,12 +1,13 @@
 """Diagnostics: what MagPy found, where, why, and what to do about it. Imports nothing from the engine."""
 
-from magpy_core.findings.finding import HERE, Finding, Location, Position, Range, Unsupported, Value
+from magpy_core.findings.finding import HERE, NO_ACTION, Finding, Location, Position, Range, Unsupported, Value
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
 from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report
 from magpy_core.findings.step import STEP_KINDS, StepPart, StepReport, StepSample
 
 __all__ = [
     "HERE",
+    "NO_ACTION",
     "REGISTRY",
     "STEP_KINDS",
     "CaptureSummary",

@@ -74,9 +74,25 @@ class Finding:
         return lookup(self.code).name
 
     @property
+    def advice(self) -> str:
+        """What to do: the finding's own hint, or the first one on the page of its code."""
+        return self.hint or " ".join(lookup(self.code).hints[:1])
+
+    @property
+    def is_actionable(self) -> bool:
+        """Whether a person would act on it. The others are facts: they are no errors or warnings, and their advice says that
+        no action is needed."""
+        return self.severity.rank <= Severity.WARNING.rank or not self.advice.startswith(NO_ACTION)
+
+    @property
     def key(self) -> tuple[str, str | None, Location, str]:
         """Two findings with the same key are the same finding."""
         return (self.code, self.region, self.location, self.message)
+
+    def make_fact(self, why: str) -> None:
+        """``why`` no action is needed: a clause."""
+        self.hint = f"{NO_ACTION}: {why}. {self.advice}"
+        self.severity_override = max(self.severity, Severity.INFORMATION, key=lambda severity: severity.rank)
 
     def repeated(self) -> Finding:
         return replace(self, count=self.count + 1)
@@ -87,7 +103,8 @@ class Finding:
             "name": self.name,
             "severity": self.severity.value,
             "message": self.message,
-            "hint": self.hint or " ".join(lookup(self.code).hints[:1]),
+            "actionable": self.is_actionable,
+            "hint": self.advice,
             **asdict(self.location),
             "region": self.region,
             "count": self.count,
@@ -105,6 +122,9 @@ class Finding:
         # The keys of the location are the finding's own.
         return build(Finding, {**data, "location": data, "severity_override": override})
 
+
+NO_ACTION = "No action needed"
+"""How the advice of a fact begins."""
 
 HERE = "{here}"
 """A placeholder in the message of Unsupported for the user's current expression, which the raising stage does not know."""

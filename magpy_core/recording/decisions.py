@@ -54,7 +54,10 @@ class Decisions(BasicTracker):
                 f"{use}, data of the region's inputs: it is checked before the graph runs; each value gets its own capture."
             )
             hint = "The graph is not cut. Keep values that vary a lot in a tensor, or outside the region."
-            severity = Severity.INFORMATION if self.ledger.fullgraph else None
+            if number and not self.ledger.fullgraph:
+                severity = None  # a branch has two outcomes, a number may have any value
+            else:
+                hint = f"No action needed if it takes few values. {hint}"
         elif what != "sizes" and (asserted or self.ledger.fullgraph):
             if asserted:
                 text = f"This check depends on {read}, a tensor value: it is made after the graph has run."

@@ -92,7 +92,8 @@ class Journal:
             return
         self._set_up.add(error.message)
         self.skip_call(error.message)
-        self.note(error.code, error.message, hint=error.hint or SET_UP_HINT, site=site, severity=Severity.INFORMATION)
+        hint = f"{SET_UP_HINT} {error.hint}".rstrip()
+        self.note(error.code, error.message, hint=hint, site=site, severity=Severity.INFORMATION)
 
     def refuse_error(self, error: Unsupported) -> None:
         """Report an error that a step raised. An error without a code is a consequence of something already reported."""

@@ -1,4 +1,4 @@
-"""What findings cost, as far as a clock can show it. Key type: Costs; key function: timed.
+"""What findings cost, as far as a clock can show it. Key type: Costs; key functions: timed, rate.
 
 Two things can be measured without a guess: the time that capturing a region again took beyond one of its usual calls, and,
 where a graph is cut, the time from the end of one graph to the beginning of the next (waiting for the value, deciding). What
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _KEPT = 256  # timings of one kind
 _FEWEST = 3  # gaps, for a median that one slow call does not make
+NEGLIGIBLE = 0.005
+"""The share of a step below which a cost is no reason to change a program: without it, the step would not be measurably
+faster, since the medians of whole steps differ by about 1 % from run to run."""
 
 
 @dataclass
@@ -78,6 +81,19 @@ class Costs:
                 assigned.append(finding)
                 del self._gaps[finding.location]  # one of a place is enough: the time is the same
         return assigned
+
+
+def rate(findings: Iterable[Finding], step_ms: float) -> list[Finding]:
+    """Makes facts of warnings that cost a negligible share of a step of ``step_ms``; returns those. What is measured per
+    occurrence, as recompiles are, has no share of a step."""
+    cheap = []
+    for finding in findings:
+        cost = finding.cost_ms
+        if cost is None or finding.code.startswith("MP2") or not finding.is_actionable or cost >= NEGLIGIBLE * step_ms:
+            continue
+        finding.make_fact(f"this costs {cost:.2g} ms of a step of {step_ms:.3g} ms")
+        cheap.append(finding)
+    return cheap
 
 
 def _compiling(reference: weakref.ref[Capture] | None) -> float:

@@ -118,6 +118,13 @@ class RegionLog:
             for finding in findings:
                 self.listeners.on_finding(finding)
 
+    def make_facts(self, why: str) -> None:
+        """No one need act on what has been found, because of ``why``."""
+        found = [finding for finding in self.findings.values() if finding.is_actionable]
+        for finding in found:
+            finding.make_fact(why)
+        self.notify(found)
+
     def recorded(self, capture: Capture | None, findings: Iterable[Finding]) -> None:
         """A monitored run of the region has become ``capture``, or can't be captured."""
         self.counts.holds(capture, [self.add(finding) for finding in findings])
@@ -152,5 +159,5 @@ def merge(known: Finding, finding: Finding) -> None:
     if new and finding.code in ("MP101", "MP201"):
         known.values = (*known.values[:3], new[-1])  # how it began, and the last outcome or change
     if finding.severity.rank < known.severity.rank:
-        known.severity_override = finding.severity_override  # the first was warm-up; it goes on
+        known.severity_override, known.hint = finding.severity_override, finding.hint  # the first was warm-up; it goes on
     known.count += 1

@@ -127,7 +127,7 @@ def _not_paid(region: RegionView, of: _Compared) -> Iterator[Finding]:
 def _still_compiling(region: RegionView, captures: Sequence[Capture]) -> Finding:
     plain = sum(capture.plain_calls for capture in captures)
     text = f"{region.name} was still being compiled when the program ended: {plain} calls ran as plain Python meanwhile."
-    hint = "A program that runs for longer gets the compiled code; `--compile foreground` waits for it."
+    hint = "No action needed in a longer run, which gets the compiled code; `--compile foreground` waits for it."
     return Finding("MP404", text, region.location, hint=hint, region=region.id, values=(Value("calls", str(plain)),))
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.findings import Finding, Location, Severity, Value
+from magpy_core.findings import NO_ACTION, Finding, Location, Severity, Value
 from magpy_core.guards.kinds import TRUTH
 from magpy_core.monitor.positions import is_user_file, site_location
 from magpy_core.opgraph.backward import LEAF_FIELDS
@@ -141,6 +141,8 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     if recordings == 1 or failure.name.endswith(".training") or failure.name.startswith("torch's"):
         # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to fix
         finding.severity_override = Severity.INFORMATION
+        if not finding.hint.startswith(NO_ACTION):
+            finding.hint = f"{NO_ACTION} if it happens once. {finding.hint}"
     return finding
 
 
@@ -167,6 +169,8 @@ def _recompile_hint(failure: Failure) -> str:
         )
     if failure.name.endswith((".shape", ".stride()")):
         return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."
+    if failure.old.startswith("<function") and failure.new.startswith("<function"):
+        return "Define the function once, outside the loop: each new function object needs a capture of its own."
     if failure.number:
         return "The region depends on the exact number: keep it in a 0-d tensor, or out of conditions and sizes."
     return "If the value differs in every call, keep it out of the region or limit it to a few distinct values."

@@ -11,6 +11,7 @@ from magpy_core.backends.background import waits_by_default
 from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
+from magpy_core.regions.costs import rate
 from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
 from magpy_core.regions.overhead import Overhead
@@ -145,6 +146,11 @@ class Session:
         if compiled is not None and (problem := cache_problem()):
             hint = "`magpy-lsp cache info` shows the folder."
             compiled.log.add(Finding("MP405", problem, compiled.location, hint=hint, region=compiled.id))
+        self._step_functions.repeat(region.findings.values() for region in self.regions)
+        step = self._steps.medians()
+        for finding in rate(self.findings, 1e3 * min(step)) if step is not None else ():
+            if self._listeners.on_finding is not None:
+                self._listeners.on_finding(finding)
 
     def details(self) -> list[RegionDetail]:
         """Every capture in full."""

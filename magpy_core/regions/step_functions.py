@@ -96,6 +96,14 @@ class StepFunctions:
         text = f"This keeps the training step `{region.name}` from being one graph: {finding.message}"
         return replace(finding, code="MP406", message=text, region=None, severity_override=None)
 
+    def repeat(self, findings: Iterable[Iterable[Finding]]) -> None:
+        """Makes facts of what a finding of a region says at the same place."""
+        reported = {f.location: f.code for found in findings for f in found if f.code.startswith("MP1")}
+        for finding in self.findings:
+            if code := reported.get(finding.location):
+                finding.make_fact(f"{code} is about the same cause")
+                self._notify([finding])
+
     def hides(self, region: Region) -> bool:
         """Whether reports leave out ``region``: it is on trial or refused, or called only inside a step function now."""
         for function in self._all:

@@ -181,8 +181,8 @@ class _Program:
         spec = getattr(sys.modules.get("__main__"), "__spec__", None)
         file = self.entry.file or getattr(spec, "origin", None)
         if isinstance(file, str) and file.endswith(".pyc"):
-            text = f"{os.path.basename(file)} has no source file, so findings can't be shown on its lines: run the source."
-            self.monitoring.add("MP911", text, file=file)
+            text = f"{os.path.basename(file)} has no source file, so findings can't be shown on its lines."
+            self.monitoring.add("MP911", text, file=file, hint="Run the source.")
         for name in () if self._failed else self._named.missing():
             text = f"[tool.magpy] regions names {name}, but the program defines no such function: check the name."
             self.monitoring.add("MP910", text)

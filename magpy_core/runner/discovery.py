@@ -327,6 +327,8 @@ class Discovery:
             refused = bool(getattr(region, "disabled", ""))
             if refused and (region in self._wrappers or len(args) > 1 or kwargs):
                 region.calls += 1
+                if region in self._wrappers:
+                    region.log.make_facts("the optimizer inside is a region in its place")
                 region = None  # what it calls may be regions: the optimizer it wraps, the model in its closure
         self._local.step = _Step(args[0] if args else None, self._optimizers.get(args[0]) if args else None)
         try:

@@ -124,12 +124,12 @@ class Monitoring:
         self.active = False
         self.add("MP901", f"{what} ({type(exc).__name__}: {exc}); the program runs as plain Python.")
 
-    def add(self, code: str, message: str, *, file: str | None = None) -> None:
+    def add(self, code: str, message: str, *, file: str | None = None, hint: str = "") -> None:
         """Adds a finding of the runner about the whole entrypoint."""
         from magpy_core.findings import Finding, Location, Position, Range
 
         top = Location(os.path.abspath(file or self._request["file"]), Range(Position(0, 0), Position(0, 0)))
-        finding = Finding(code, message, top)
+        finding = Finding(code, message, top, hint)
         self._findings.append(finding)
         self._forward.finding(finding)
 

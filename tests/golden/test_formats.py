@@ -16,6 +16,7 @@ from rich.text import Text
 from lsp_server.cli.console import console, show, show_table
 from lsp_server.formats import (
     as_json,
+    brief,
     concise,
     full,
     github,
@@ -242,8 +243,11 @@ CASES = {
     "junit-empty.xml": lambda: junit.text(Report("t.py"), view()),
     "summary.md": lambda: markdown.text(report(), view(), GITHUB),
     "summary-empty.md": lambda: markdown.text(Report("t.py", report().regions[:1]), view(), {}),
-    "regions.txt": lambda: text_of([*regions.lines(report(), view()), regions.totals(report(), 2)]),
-    "empty.txt": lambda: text_of([*regions.lines(Report("t.py"), view()), regions.totals(Report("t.py"))]),
+    "regions.txt": lambda: text_of(
+        [*regions.lines(report(), view()), *regions.totals(report(), replace(view(), suppressed=2, in_detail=True))]
+    ),
+    "brief.txt": lambda: text_of([*brief.lines(report(), view()), *regions.totals(report(), view())]),
+    "empty.txt": lambda: text_of([*brief.lines(Report("t.py"), view()), *regions.totals(Report("t.py"), view())]),
     "statistics.txt": lambda: text_of(statistics.lines(report())),
     "step.txt": lambda: step_of(faster()),
     "step-lines.txt": steps,

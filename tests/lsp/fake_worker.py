@@ -59,9 +59,10 @@ def finding(
     way=None,
     steps=0,
     last=None,
+    hint="Do it outside.",
 ):
     said["findings"].append({
-            "code": code, "name": "", "severity": severity, "message": message, "hint": "Do it outside.",
+            "code": code, "name": "", "severity": severity, "message": message, "hint": hint,
             "file": file or request["script"], "range": span(line, start, end, last), "function": "main", "region": region,
             "count": count, "cost_ms": 1.5, "values": [{"name": n, "repr": r} for n, r in values],
             "steps": steps,

@@ -91,7 +91,9 @@ async def test_the_fixed_program_is_clean_and_the_same(server: Client, tmp_path:
     program, engine, wanted = CASES[case]
     path = tmp_path / "train.py"
     path.write_text(program, encoding="utf-8")
-    server.settings = {"interpreter": sys.executable, "backend": "eager", "env": {"OMP_NUM_THREADS": "1"}}
+    asked = {code: "information" for code in ("MP202", "MPD201")}  # facts, which are diagnostics for who names them
+    env = {"OMP_NUM_THREADS": "1"}
+    server.settings = {"interpreter": sys.executable, "backend": "eager", "env": env, "severity": asked}
     await server.initialize(folder=tmp_path)
     uri = server.open(path)
     before = await _check(server, uri, engine)

@@ -90,6 +90,33 @@ def test_what_keeps_a_step_from_being_one_graph(tmp_path: Path, mode: str) -> No
     assert "MP103" not in ran.codes
 
 
+def test_a_cause_that_a_region_reports_is_one_finding_to_act_on(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import time
+
+        class Timed(torch.nn.Sequential):
+            def forward(self, x):
+                return super().forward(x) + time.time() * 0
+
+        model = Timed(model)
+
+        def train_step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        for x in batches:
+            print(f"{train_step(x):.6f}")
+        """,
+    )
+    assert ran.finding("MP103").location == ran.finding("MP406").location
+    assert ran.finding("MP103").is_actionable and not ran.finding("MP406").is_actionable
+
+
 def test_functions_that_are_no_steps(tmp_path: Path) -> None:
     """A loop of steps and a generator of steps, whose loops' bodies are regions, and the closure of a step."""
     ran = run(
@@ -288,4 +315,5 @@ def test_what_a_refused_optimizer_wraps(tmp_path: Path) -> None:
         mode="check",
     )
     assert ran.regions() == {"model: Sequential": 12, "wrapped: Wrapped": 12, "optimizer: Adam": 11}
+    assert not ran.finding("MP103").is_actionable and "the optimizer inside is a region" in ran.finding("MP103").hint
     assert [m["n"] for m in ran.messages if m["type"] == "step"][-1] == 12

@@ -88,7 +88,7 @@ async function runStories(name, trust, selected) {
 
 try {
   await runStories("trusted", true, [
-    stories.opens, stories.checks, stories.listsNotes, stories.hoversOverNote, stories.marksGraphBreak,
+    stories.opens, stories.checks, stories.showsNoFacts, stories.hoversOverFact, stories.marksGraphBreak,
     stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
     stories.showsNodesOfLine, stories.showsGuards, stories.showsReport, stories.dropsStaleFinding, stories.followsSettings,
     stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,

@@ -36,12 +36,12 @@ export async function check(window, shot) {
   await window.lens(/^Check$/).waitFor({ timeout: LONG_TIMEOUT });
 }
 
-/** Hovers over the underlined `code` and waits until the hover contains all `texts`. */
+/** Hovers over `code`, underlined unless `severity` is undefined, and waits until the hover contains all `texts`. */
 export async function hover(window, severity, code, ...texts) {
   const shown = window.page.locator(".monaco-hover:visible").first();
   let hovered = "";
   await until(async () => {
-    const place = await window.squiggle(severity, code);
+    const place = await (severity === undefined ? until(() => window.place(code), code) : window.squiggle(severity, code));
     if (hovered !== `${place.x} ${place.y}`) {
       hovered = `${place.x} ${place.y}`; // lines move when a lens or a panel appears or disappears
       await window.page.mouse.move(place.x + place.width / 3, place.y + place.height / 2);

@@ -27,35 +27,33 @@ export async function opens(window, { server }) {
 
 export async function checks(window, { workspace, server }) {
   await check(window, "02-checking");
-  await window.status(/^\s*MagPy\s*$/); // notes and guards, but no warnings
+  await window.status(/^\s*MagPy\s*$/); // facts, but no warnings
   await window.goToLine(lineOf(workspace, GPT, "optimizer.step()"));
-  await window.squiggle("info", "optimizer.step()");
   await window.summary(/optimizer: AdamW: \d+ graphs? · 0 breaks · \d+ guards · \d+ side effects/).waitFor();
   await until(() => workers(server).length === 0, "the end of the program's processes");
   await window.shot("03-checked");
 }
 
-export async function listsNotes(window) {
+/** Facts that need no action are no problems, and underline nothing. */
+export async function showsNoFacts(window, { workspace }) {
   const { page } = window;
-  await (await window.problem("MP306", "optimizer.")).waitFor();
-  expect((await page.locator(".markers-panel .codicon-warning, .markers-panel .codicon-error").count()) === 0, "notes only");
-  const note = await window.problem("MP301", "self.tokens_seen");
-  await note.dblclick(); // moves the cursor there and makes the line visible
-  await window.waitForActive("char_gpt/model.py");
-  await window.squiggle("info", "self.tokens_seen");
+  await window.openFile("char_gpt/model.py");
+  await window.goToLine(lineOf(workspace, "char_gpt/model.py", "self.tokens_seen +="));
   await window.summary(/model: GPT: \d+ graphs? · 0 breaks/).waitFor();
-  await window.shot("04-notes");
+  expect((await page.locator(".part.editor [class*=squiggly-]").count()) === 0, "no squiggles");
+  await window.openProblems();
+  await page.locator(".markers-panel", { hasText: "No problems have been detected" }).waitFor();
+  await window.shot("04-no-problems");
+  await window.hidePanel();
 }
 
-export async function hoversOverNote(window, { workspace }) {
-  await window.goToLine(lineOf(workspace, "char_gpt/model.py", "self.tokens_seen +=")); // clears the selection
+export async function hoversOverFact(window) {
   await hover(
-    window, "info", "self.tokens_seen",
+    window, undefined, "self.tokens_seen +=",
     "MP202", "MP301", "symbolic scalar", /self\.tokens_seen = 0 -> \d+/, "Why:", "What to do:", "region model: GPT",
   );
-  await window.shot("05-note-hover");
+  await window.shot("05-fact-hover");
   await endHover(window);
-  await window.hidePanel();
 }
 
 export async function marksGraphBreak(window, { workspace }) {
@@ -118,7 +116,7 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.shot("09-running");
   await window.status(/^(?!.*running)/, LONG_TIMEOUT);
   expect(/^\s*MagPy\s*$/.test(await window.statusBar.innerText()), "a successful run without warnings");
-  await until(async () => /Found \d+ findings/.test(await window.terminalText()), "the report");
+  await until(async () => /No findings\.|Found \d+ findings?/.test(await window.terminalText()), "the report");
   await until(() => workers(server).length === 0, "the end of the program's processes");
   await window.goToLine(lineOf(workspace, GPT, 'x, y = corpus.batch("train")'));
   await window.summary(/training loop of main: .*\d+ graphs? · 0 breaks/).waitFor(); // the whole step
@@ -169,7 +167,8 @@ export async function cancels(window, { workspace, server }) {
   await window.status(/running/);
   const processes = await waitUntilBusy(window, server);
   await window.goToLine(lineOf(workspace, ENDLESS, "optimizer.step()"));
-  await window.squiggle("info", "optimizer.step()"); // while the program runs
+  await hover(window, undefined, "optimizer.step()", "MP306"); // while the program runs
+  await endHover(window);
   await window.status(/running/);
   await window.palette("MagPy: Cancel");
   await waitUntilCancelled(window, server, processes);
@@ -364,6 +363,7 @@ export async function showsReport(window) {
   await page.locator(".tab.active", { hasText: "MagPy report" }).waitFor();
   const frame = await window.frameWith("#all-findings");
   await frame.locator("h1, b").filter({ hasText: /EarlyExitNet/ }).first().waitFor();
+  await frame.locator(".facts > summary").click(); // the facts, below what wants action
   const rows = frame.locator("#all-findings tbody tr:visible");
   const all = await rows.count();
   await frame.locator("input.filter").fill("MP101");

@@ -303,13 +303,19 @@ export class Window {
     }, `a squiggle (${severity}) under: ${code}`);
   }
 
-  /** Opens the Problems panel if it is hidden, and returns the row that contains all `texts`. */
-  async problem(...texts) {
+  /** Opens the Problems panel if it is hidden. */
+  async openProblems() {
     const panel = this.page.locator(".markers-panel");
     if (!(await panel.isVisible())) {
       await this.page.keyboard.press("Control+Shift+M");
       await panel.waitFor();
     }
+    return panel;
+  }
+
+  /** The row of the Problems panel that contains all `texts`. */
+  async problem(...texts) {
+    const panel = await this.openProblems();
     return texts.reduce((rows, text) => rows.filter({ hasText: text }), panel.locator(".monaco-list-row")).first();
   }
 

@@ -16,6 +16,7 @@ from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.views import graphs, texts
 from lsp_server.features.views.shown import Json, NotShown, Shown, shown_runs
 from lsp_server.features.views.tree import entrypoint_tree
+from lsp_server.repeats import merged
 from magpy_core.findings import Report
 
 if TYPE_CHECKING:
@@ -131,12 +132,13 @@ def _page(shown: Shown) -> str:
     from lsp_server.formats.view import View
 
     found = shown.found
-    findings = [finding for finding, _ in found.shown()]
+    findings = merged(finding for finding, _ in found.shown())
     entrypoint = shown.run.target.entrypoint if shown.run else shown.label
     steps = shown.run.step if shown.run else 0
     report = Report(entrypoint, list(found.regions.values()), findings, steps=steps, details=found.details)
     own = path_of(found.uri)
-    return page.text(report, View(base=Path(own).parent if own else Path.cwd(), docs_url=found.docs_url))
+    base = Path(own).parent if own else Path.cwd()
+    return page.text(report, View(base=base, docs_url=found.docs_url, selection=found.selection))
 
 
 def _entrypoints(params: Mapping[str, Any]) -> list[Json]:

@@ -39,11 +39,14 @@ input { font: inherit; color: var(--fg); background: var(--panel); border: 1px s
   margin-right: 6px; white-space: nowrap; }
 code, pre, .mono { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 code { color: inherit; background: none; padding: 0; }
+body { overflow-wrap: anywhere; } th, td .mono { overflow-wrap: break-word; }
+td.error, td.warning, td.information, td.hint, td.good, td.code { white-space: nowrap; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; margin: 8px 0; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th, td { text-align: left; padding: 5px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }
 tr:last-child > td { border-bottom: 0; } th { background: var(--panel); font-weight: 600; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
+td:first-child { min-width: 9em; }
 details > summary { cursor: pointer; padding: 4px 0; } details pre { margin: 0; padding: 10px 12px; }
 .file { border: 1px solid var(--line); border-radius: 8px; margin: 10px 0; overflow: hidden; }
 .file > summary { background: var(--panel); padding: 7px 12px; }
@@ -52,10 +55,12 @@ details > summary { cursor: pointer; padding: 4px 0; } details pre { margin: 0; 
 .row .guards { flex: 0 0 74px; color: var(--hint); font-size: 11px; user-select: none; }
 .row.marked { background: var(--mark); } .row:target { outline: 2px solid var(--accent); outline-offset: -2px; }
 .row u { text-decoration: underline wavy; text-underline-offset: 3px; text-decoration-thickness: 1px; }
+.row u.fact { text-decoration: underline dotted var(--soft); }
 .gap { color: var(--soft); padding: 2px 0 2px 130px; background: var(--panel); font-size: 12px; }
 .note { border-left: 3px solid currentColor; margin: 2px 16px 6px 130px; padding: 2px 12px; max-width: 900px;
   background: var(--panel); } .note p { margin: 2px 0; color: var(--fg); font: 14px/1.5 system-ui, sans-serif; }
-.note .soft { color: var(--soft); }
+.note { white-space: normal; overflow-wrap: anywhere; } .note .soft { color: var(--soft); }
+.note > summary { color: var(--fg); font: 14px/1.5 system-ui, sans-serif; } .fact:not([open]) { border-color: var(--line); }
 .note b { font-weight: 600; }
 .picture { max-height: 620px; overflow: auto; background: var(--bg); }
 svg text { font: 12px system-ui, sans-serif; fill: var(--fg); }
@@ -76,6 +81,19 @@ svg .step-waited { fill: var(--warning); } svg .grid { stroke: var(--line); } sv
   stroke-dasharray: 2 4; } svg .event { stroke: var(--accent); stroke-dasharray: 5 4; }
 .key { white-space: nowrap; }
 .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 5px 0 14px; }
+@media (max-width: 900px) {
+  main, header { padding: 0 10px; }
+  thead { display: none; } tbody, tr { display: block; }
+  tr { padding: 6px 10px; border-bottom: 1px solid var(--line); } tbody:last-child > tr:last-child { border-bottom: 0; }
+  td, td.number { display: block; position: relative; padding: 2px 0 2px 7.5em; border: 0; text-align: left;
+    white-space: normal; }
+  td .mono { overflow-wrap: anywhere; } .key { white-space: normal; }
+  table:has(td.number) td { padding-left: 10.8em; } /* "forward + backward" */
+  td::before { content: attr(data-label); position: absolute; left: 0; color: var(--soft); }
+  td:empty { display: none; }
+  .row .no { flex-basis: 40px; padding-right: 8px; } .row .guards { display: none; }
+  .gap, .note { padding-left: 10px; margin-left: 10px; margin-right: 10px; }
+}
 @media print { button { display: none; } .picture { max-height: none; } }
 """
 
@@ -93,8 +111,8 @@ function reveal() {
 }
 addEventListener('hashchange', reveal); reveal();
 for (const box of document.querySelectorAll('input.filter')) box.addEventListener('input', () => {
-  const wanted = box.value.toLowerCase();
-  for (const row of document.getElementById(box.dataset.table).tBodies[0].rows)
-    row.hidden = !row.textContent.toLowerCase().includes(wanted);
+  const wanted = box.value.toLowerCase(), within = document.getElementById(box.dataset.rows);
+  for (const row of within.querySelectorAll('tbody tr')) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+  for (const facts of within.querySelectorAll('.facts')) facts.open = wanted !== '';
 });
 """

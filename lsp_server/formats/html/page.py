@@ -17,7 +17,7 @@ from lsp_server.formats.html.table import table
 from lsp_server.formats.regions import totals
 from lsp_server.formats.view import View, clean, count, ranks
 from magpy_core import __version__
-from magpy_core.findings import RegionSummary, Report, lookup
+from magpy_core.findings import Finding, RegionSummary, Report, lookup
 from magpy_core.findings.details import CaptureDetail, GuardDetail
 
 _GUARD_ROWS = 2000
@@ -67,7 +67,7 @@ def _digest(script: str) -> str:
 def _verdict(report: Report, view: View) -> str:
     failing = any(f.severity.rank <= view.fail_on.rank for f in report.findings)
     mark, style = ("✗", "error") if failing else ("✓", "good")
-    summary = escape(totals(report, view.suppressed, view.known).plain)
+    summary = escape(next(totals(report, view)).plain)
     seconds = f", {report.timings['total']:,.1f} s" if "total" in report.timings else ""
     return f"<p><b class='{style}'>{mark} {summary}</b> <span class='soft'>{count(report.steps, 'step')}{seconds}</span></p>"
 
@@ -104,18 +104,31 @@ def _region(region: RegionSummary, sheets: Sheets) -> str:
 
 
 def _findings(report: Report, sheets: Sheets, view: View) -> str:
-    rows = []
-    for f in sorted(report.findings, key=lambda f: f.severity.rank):
-        place = sheets.place(f.location.file, f.location.range.start.line + 1)
-        severity = f"<td class='{f.severity.value}'>{f.severity.value}</td>"
-        code = f"<td>{linked(lookup(f.code), view.docs_url)}</td>"
-        times = f" <span class='soft'>({f.count:,} times)</span>" if f.count > 1 else ""
-        times += f" <span class='soft'>(only {ranks(f)})</span>" if f.ranks else ""
-        rows.append(f"<tr>{severity}{code}<td>{place}</td><td>{marked_up(f.message)}{times}</td></tr>")
-    if not rows:
+    """What a person would act on; the facts are below it, closed."""
+    if not report.findings:
         return "<p class='good'>No findings.</p>"
-    box = "<input class='filter' data-table='all-findings' placeholder='Filter' aria-label='Filter findings'>"
-    return box + table("<th>severity</th><th>code</th><th>where</th><th>what</th>", rows, "all-findings")
+    shown = view.shown(report.findings)
+    facts = [f for f in report.findings if f not in shown]
+    head = "<th>severity</th><th>code</th><th>where</th><th>what</th>"
+    parts = ["<input class='filter' data-rows='all-findings' placeholder='Filter' aria-label='Filter findings'>"]
+    if shown:
+        parts.append(table(head, [_finding(f, sheets, view) for f in sorted(shown, key=lambda f: f.severity.rank)]))
+    else:
+        parts.insert(0, "<p class='good'>Nothing to act on.</p>")
+    if facts:
+        rows = [_finding(f, sheets, view) for f in sorted(facts, key=lambda f: f.severity.rank)]
+        what = f"{count(len(facts), 'fact')} that need{'s' if len(facts) == 1 else ''} no action"
+        parts.append(f"<details class='facts'><summary>{what}</summary>{table(head, rows)}</details>")
+    return f"<div id='all-findings'>{''.join(parts)}</div>"
+
+
+def _finding(f: Finding, sheets: Sheets, view: View) -> str:
+    place = sheets.place(f.location.file, f.location.range.start.line + 1)
+    severity = f"<td class='{f.severity.value}'>{f.severity.value}</td>"
+    code = f"<td class='code'>{linked(lookup(f.code), view.docs_url)}</td>"
+    times = f" <span class='soft'>({f.count:,} times)</span>" if f.count > 1 else ""
+    times += f" <span class='soft'>(only {ranks(f)})</span>" if f.ranks else ""
+    return f"<tr>{severity}{code}<td>{place}</td><td>{marked_up(f.message)}{times}</td></tr>"
 
 
 def _captures(report: Report, sheets: Sheets) -> list[str]:

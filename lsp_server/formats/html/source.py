@@ -49,7 +49,8 @@ class Sheets:
 
     def place(self, file: str, line: int) -> str:
         """``file:line``, as a link if the page shows the line."""
-        text = f"{escape(self._view.path(file))}:{line}" if line else escape(self._view.path(file))
+        path = escape(self._view.path(file)).replace("/", "/<wbr>")
+        text = f"{path}:{line}" if line else path
         at = self.anchor(file, line)
         return f"<a class='mono' href='#{at}'>{text}</a>" if at else f"<span class='mono soft'>{text}</span>"
 
@@ -65,20 +66,18 @@ class Sheets:
         return files or "<p class='soft'>No source files of the project.</p>"
 
     def _file(self, file: str) -> str:
-        notes = sum(len(found) for found in self._notes[file].values())
+        notes = [finding for found in self._notes[file].values() for finding in found]
         guards = sum(len(found) for found in self._guards[file].values())
-        counts = ", ".join(
-            filter(None, (count(notes, "finding") if notes else "", count(guards, "guard") if guards else ""))
-        )
+        shown = len(self._view.shown(notes))
+        kinds = ((shown, "finding"), (len(notes) - shown, "fact"), (guards, "guard"))
+        counts = ", ".join(count(number, noun) for number, noun in kinds if number)
         body: list[str] = []
         last = -1
         for i in sorted(self._visible[file]):
             if i != last + 1:
                 body.append(f"<div class='gap'>… {count(i - last - 1, 'line')}</div>")
             body.append(self._row(file, i))
-            body += [
-                _note(f, self._view.docs_url) for f in sorted(self._notes[file].get(i, ()), key=lambda f: f.severity.rank)
-            ]
+            body += [self._note(f) for f in sorted(self._notes[file].get(i, ()), key=lambda f: f.severity.rank)]
             last = i
         name = escape(self._view.path(file))
         summary = f"<summary class='mono'>{name} <span class='soft'>{counts}</span></summary>"
@@ -90,19 +89,38 @@ class Sheets:
         if guards:
             names = "\n".join(dict.fromkeys(clean(f.message) for f in guards))
             badge = f"<span title='{escape(names, quote=True)}'>{count(len(guards), 'guard')}</span>"
-        marked = " marked" if notes else ""
+        shown = self._view.shown(notes)
+        marked, style = (" marked", "") if shown else ("", "fact")
+        text = _underlined(self._lines[file][i], i, shown or notes, style)
         return (
             f"<div class='row{marked}' id='{_id(file, i + 1)}'><span class='no'>{i + 1}</span>"
-            f"<span class='guards'>{badge}</span><span>{_underlined(self._lines[file][i], i, notes)}</span></div>"
+            f"<span class='guards'>{badge}</span><span>{text}</span></div>"
         )
+
+    def _note(self, finding: Finding) -> str:
+        """Below its line: a finding in full, a fact closed."""
+        code, style = lookup(finding.code), finding.severity.value
+        times = f" <span class='soft'>({finding.count:,} times)</span>" if finding.count > 1 else ""
+        head = f"{linked(code, self._view.docs_url, style)} {marked_up(finding.message)}{times}"
+        more = [f"<p class='soft'>{marked_up(code.reason)}</p>"]
+        if finding.values:
+            shown = ", ".join(f"{clean(v.name)} = {clean(v.repr)}" for v in finding.values)
+            more.append(f"<p><span class='soft'>with</span> <code>{escape(shown)}</code></p>")
+        if spent := cost([finding]):
+            more.append(f"<p><span class='soft'>cost</span> {spent}</p>")
+        hint = " ".join(clean(finding.advice).split())
+        more.append(f"<p><span class='soft'>hint</span> {marked_up(hint)}</p>")
+        if self._view.shown([finding]):
+            return f"<div class='note {style}'><p><b>{head}</b></p>{''.join(more)}</div>"
+        return f"<details class='note fact {style}'><summary>{head}</summary>{''.join(more)}</details>"
 
 
 def _id(file: str, line: int) -> str:
     return f"L{hashlib.sha256(file.encode('utf-8', 'replace')).hexdigest()[:8]}-{line}"
 
 
-def _underlined(text: str, line: int, findings: list[Finding]) -> str:
-    """The line with the range of its most severe finding underlined."""
+def _underlined(text: str, line: int, findings: list[Finding], style: str) -> str:
+    """The line with the range of its most severe finding underlined. ``style``: other than its severity's."""
     text = clean(text)
     if not findings:
         return escape(text) or " "
@@ -111,22 +129,7 @@ def _underlined(text: str, line: int, findings: list[Finding]) -> str:
     if not 0 <= start < end <= len(text):
         start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     severity = min((f.severity for f in findings), key=lambda s: s.rank)
-    return f"{escape(text[:start])}<u class='{severity.value}'>{escape(text[start:end])}</u>{escape(text[end:])}"
-
-
-def _note(finding: Finding, docs_url: str | None) -> str:
-    code = lookup(finding.code)
-    times = f" <span class='soft'>({finding.count:,} times)</span>" if finding.count > 1 else ""
-    head = f"<p>{linked(code, docs_url, finding.severity.value)} <b>{marked_up(finding.message)}</b>{times}</p>"
-    more = [f"<p class='soft'>{marked_up(code.reason)}</p>"]
-    if finding.values:
-        shown = ", ".join(f"{clean(v.name)} = {clean(v.repr)}" for v in finding.values)
-        more.append(f"<p><span class='soft'>with</span> <code>{escape(shown)}</code></p>")
-    if spent := cost([finding]):
-        more.append(f"<p><span class='soft'>cost</span> {spent}</p>")
-    hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
-    more.append(f"<p><span class='soft'>hint</span> {marked_up(hint)}</p>")
-    return f"<div class='note {finding.severity.value}' style='white-space: normal'>{head}{''.join(more)}</div>"
+    return f"{escape(text[:start])}<u class='{style or severity.value}'>{escape(text[start:end])}</u>{escape(text[end:])}"
 
 
 def linked(code: Code, docs_url: str | None, style: str = "") -> str:

@@ -27,9 +27,9 @@ def _table(step: StepReport) -> str:
     if not step.parts:
         return ""
     head = "<th>part</th>" + "".join(f"<th class='number'>{name}</th>" for name in HEAD)
-    body = []
+    lines = []
     for row in rows(step):
         name = escape(clean(row.name))
         cells = "".join(f"<td class='number'>{cell}</td>" for cell in row.cells)
-        body.append(f"<tr><td>{f'<b>{name}</b>' if row.region else name}</td>{cells}</tr>")
-    return f"{table(head, body)}<p class='soft'>Medians; share: of the {share_of(step)} step.</p>"
+        lines.append(f"<tr><td>{f'<b>{name}</b>' if row.region else name}</td>{cells}</tr>")
+    return f"{table(head, lines)}<p class='soft'>Medians; share: of the {share_of(step)} step.</p>"

@@ -94,7 +94,9 @@ def test_findings_of_torch_compile_alone(tool: Tool) -> None:
     result = tool("--engine", "dynamo", "--format", "concise")
     assert result.exit_code == 1
     assert "a.py:1:1: MPD301 [warning] skips" in result.output and "MPD101" not in result.output  # a comment hides it
-    assert "torch.compile traced 1 graph, incomplete graph, 2 graph breaks, 3,000 guards (10 µs)\n" in result.output
+    assert "net Net (a.py:4): torch.compile traced 1 graph, 2 graph breaks, 3,000 guards\n" in result.output
+    detailed = tool("--engine", "dynamo", "--details").output
+    assert "torch.compile traced 1 graph, incomplete graph, 2 graph breaks, 3,000 guards (10 µs)\n" in detailed
     assert "No findings" in tool("--engine", "dynamo", "--ignore", "MPD").output
     (tool.folder / "pyproject.toml").write_text("[tool.magpy.budgets]\ngraph-breaks = 1\n")
     assert "MP501" in tool("--engine", "dynamo").output and "MP501" not in tool("--engine", "both").output

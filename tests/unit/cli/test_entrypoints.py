@@ -154,7 +154,7 @@ def test_without_an_argument_all_run_with_their_own_settings(tool: Tool) -> None
     assert evaluate.cwd == str(tool.folder / "sub") and evaluate.env is None
     assert train.stdin == "null" and callable(train.stdout)
     assert "magpy-lsp: train: done, 3 steps" in result.stderr and "magpy-lsp: eval: done, 3 steps" in result.stderr
-    assert "Region net: Net (module) at shared.py:1 in train: 3 calls" in result.stdout
+    assert "net Net (shared.py:1) in train: one graph" in result.stdout
     assert "what it wrote" not in result.stderr, "only of a program that failed"
 
 

@@ -270,6 +270,10 @@ def test_check_prints_findings_then_regions_then_totals(tool: Tool) -> None:
     assert lines[1:3] == ["   1 | loss.item()", "     | ^^^^^"]
     assert any(line.startswith("    hint: ") for line in lines)
     assert lines[-2:] == [
+        "Net: one graph, 1 capture, 41 guards",
+        "Found 1 finding (1 warning) in 1 file.",
+    ]
+    assert tool("check", "train.py", "--details").stdout.splitlines()[-2:] == [
         "Region Net (module): 3 calls, 1 capture, complete graph, 0 graph breaks, 41 guards, 0 side effects",
         "Found 1 finding (1 warning) in 1 file.",
     ]
@@ -317,7 +321,7 @@ def test_several_formats_at_once(tool: Tool) -> None:
     assert result.stderr.count("report is in") == 3
     both = tool("check", "train.py", "--format", "github", "--format", "gitlab=g.json", "--output", "commands.txt")
     assert (tool.folder / "commands.txt").read_text().startswith("::warning file=train.py,line=1")
-    assert both.stdout.startswith("Region Net"), "with --output only the summary is left for stdout"
+    assert both.stdout.startswith("Net: one graph"), "with --output only the summary is left for stdout"
 
 
 @pytest.mark.parametrize("form", ["json", "sarif", "gitlab", "junit", "markdown"])
@@ -395,7 +399,7 @@ def test_run_says_first_what_a_step_gains(tool: Tool) -> None:
     assert "Step:" not in tool("run", "train.py").stdout
 
 
-def test_run_ends_with_the_table_and_shows_only_severe_findings(tool: Tool) -> None:
+def test_run_ends_with_the_table_and_shows_what_a_person_would_act_on(tool: Tool) -> None:
     tool.add("MP102")
     tool.add("MP301")
     tool.regions.append(region(eager_ms=4.0, compiled_ms=2.0))
@@ -404,10 +408,11 @@ def test_run_ends_with_the_table_and_shows_only_severe_findings(tool: Tool) -> N
     assert (
         "train.py" in out and "recompiles" in out and "…" not in out.split("Regions", 1)[1]
     )  # nothing is cut in 80 columns
-    assert "1 finding below warning not shown" in out
+    assert "1 fact that needs no action: `--details` shows it." in out
     assert "2.00x" in out and "no captures after step 3." in out
     assert out.index("MP102") < out.index("speed-up") < out.index("Total: ")
-    assert "MP301" in tool("run", "train.py", "--format", "concise").stdout
+    assert "MP301" not in tool("run", "train.py", "--format", "concise").stdout
+    assert "MP301" in tool("run", "train.py", "--format", "concise", "--details").stdout
 
 
 # ---------------------------------------------------------------- the process itself

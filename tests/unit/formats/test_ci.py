@@ -140,7 +140,7 @@ def test_paths_are_relative_to_the_checkout(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_gitlab_has_what_the_service_asks_for_and_unique_fingerprints() -> None:
-    issues = json.loads(gitlab.text(report(), view()))
+    issues = json.loads(gitlab.text(report(), replace(view(), in_detail=True)))
     assert len({i["fingerprint"] for i in issues}) == len(issues) == len(report().findings)
     for issue in issues:
         assert set(issue) == {"description", "check_name", "fingerprint", "severity", "location"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,10 +18,11 @@ from magpy_core.findings import Report
 from magpy_core.findings.details import Call, CaptureDetail, Details, GuardDetail, NodeDetail, RegionDetail
 from magpy_core.runner.launch import launch
 from magpy_core.runner.request import RunRequest
-from tests.golden.test_formats import MODEL, TRAIN, report, view
+from tests.golden.test_formats import MODEL, TRAIN, guard, report, view
+from tests.unit.formats.browser import dumped, measured
 
 EVIL = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>"
-VOID = {"meta", "link", "br", "img", "input", "hr"}
+VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
 SVG_ALONE = {"line", "path", "rect"}
 
 
@@ -200,17 +199,30 @@ def test_the_command_line_writes_page_and_trace(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_chromium_renders_it_without_a_complaint(tmp_path: Path, scheme: str) -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
     file = tmp_path / "index.html"
     file.write_text(page.text(detailed(EVIL), view()), encoding="utf-8")
-    command = [
-        chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr",
-        *(["--force-dark-mode"] if scheme == "dark" else []), "--dump-dom", f"{file.as_uri()}#captures",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    dark = ["--force-dark-mode"] if scheme == "dark" else []
+    done = dumped(f"{file.as_uri()}#captures", tmp_path / "profile", *dark)
     assert "Operator graph" in done.stdout and "<svg" in done.stdout
     assert "CONSOLE" not in done.stderr, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.mark.parametrize("width", [375, 1000, 1280, 1400])
+def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
+    one = detailed()
+    long = replace(one.regions[0], name="a_model_with_a_long_name: " + "Net" * 12, file=f"/project/{'folder/' * 9}train.py")
+    one.regions = [long, *one.regions[1:]]
+    found = measured(page.text(one, view()), width, tmp_path)
+    assert found["tables"] >= 4
+    assert found["page"][0] <= found["page"][1] and not found["boxes"], found
+
+
+def test_facts_are_closed_below_what_a_person_would_act_on() -> None:
+    text = page.text(detailed(), view())
+    findings = text.partition("<h2 id='findings'>")[2].partition("<h2 id='source'>")[0]
+    act, _, facts = findings.partition("<details class='facts'><summary>5 facts that need no action</summary>")
+    assert "MP102" in act and "MP204" not in act and "MP204" in facts
+    assert "<details class='note fact information'>" in text
+    assert "<details class='facts'>" not in page.text(detailed(), replace(view(), in_detail=True))
+    alone = page.text(replace(detailed(), findings=[guard("x", "1", 0)]), view())
+    assert "Nothing to act on." in alone and "<summary>1 fact that needs no action</summary>" in alone

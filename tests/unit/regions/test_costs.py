@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from magpy_core.findings import Finding, Location, Position, Range
+from magpy_core.findings import Finding, Location, Position, Range, Severity
 from magpy_core.regions import costs
 from magpy_core.regions.session import Session
 
@@ -133,3 +133,15 @@ def test_gaps_between_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     findings = [Finding("MP101", "first", places[0]), Finding("MP102", "second", places[1])]
     known.assign(findings, [], calls=6, steps=3)  # two calls in a step; behind the first graph nothing is thought
     assert [f.cost_ms for f in findings] == [2_000.0, 6_000.0]
+
+
+def test_what_costs_next_to_nothing_is_a_fact() -> None:
+    def cut(cost_ms: float | None, code: str = "MP101") -> Finding:
+        return Finding(code, "m", _place(1), hint="Use torch.where.", cost_ms=cost_ms)
+
+    found = [cut(0.007), cut(0.16), cut(None), cut(0.007, "MP201"), cut(0.007, "MP406")]
+    assert costs.rate(found, 30.0) == [found[0], found[4]]
+    cheap, dear, unknown, recompile, step = found
+    assert cheap.severity is step.severity is Severity.INFORMATION and not cheap.is_actionable and not step.is_actionable
+    assert cheap.hint == "No action needed: this costs 0.007 ms of a step of 30 ms. Use torch.where."
+    assert all(f.severity is Severity.WARNING and f.hint == "Use torch.where." for f in (dear, unknown, recompile))
