@@ -36,15 +36,23 @@ export async function check(window, shot) {
   await window.lens(/^Check$/).waitFor({ timeout: LONG_TIMEOUT });
 }
 
+const HOVER_TIMEOUT = 5_000;
+
 /** Hovers over `code`, underlined unless `severity` is undefined, and waits until the hover contains all `texts`. */
 export async function hover(window, severity, code, ...texts) {
   const shown = window.page.locator(".monaco-hover:visible").first();
   let hovered = "";
+  let since = 0;
   await until(async () => {
     const place = await (severity === undefined ? until(() => window.place(code), code) : window.squiggle(severity, code));
     if (hovered !== `${place.x} ${place.y}`) {
       hovered = `${place.x} ${place.y}`; // lines move when a lens or a panel appears or disappears
       await window.page.mouse.move(place.x + place.width / 3, place.y + place.height / 2);
+      since = Date.now();
+    } else if (Date.now() - since > HOVER_TIMEOUT) {
+      await window.page.mouse.move(5, 5); // the editor asks once, and what is wanted may not have been found then
+      hovered = "";
+      return false;
     }
     const text = (await shown.innerText({ timeout: 1_000 }).catch(() => "")).replaceAll("\u00a0", " ");
     return texts.every((wanted) => (wanted instanceof RegExp ? wanted.test(text) : text.includes(wanted)));
