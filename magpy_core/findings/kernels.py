@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-GRAPHS = ("forward", "backward", "optimizer", "step")
-"""The graphs that kernels belong to. ``step``: a graph with a backward pass inside."""
+GRAPHS = ("forward", "backward", "inference", "optimizer", "step")
+"""The graphs that kernels belong to. ``inference``: a forward pass without gradients. ``step``: a graph with a backward pass
+inside."""
 
 BOUNDS = ("memory", "compute", "launch")
 """What limits a kernel: moving its bytes, its arithmetic, or being started."""

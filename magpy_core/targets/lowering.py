@@ -92,7 +92,8 @@ class _Work:
     def _kernels(self) -> list[Kernel]:
         figures = _figures(self.device)
         compat.stand_in(figures)
-        lowered = lowered_graphs(self.captured.capture)
+        # torch loops over the parameters on the CPU, and updates them together on CUDA
+        lowered = lowered_graphs(self.captured.capture, combined=self.captured.kind == "optimizer")
         codes: dict[str, KernelCode] = {}
         for one in lowered:
             if one.source and one.source not in codes:
@@ -112,7 +113,7 @@ class _Work:
             return "optimizer"
         if _has_backward(self.captured.capture):
             return "step"
-        return "backward" if one.backward else "forward"
+        return one.graph
 
 
 def grouped(kernels: Iterable[Kernel]) -> list[Kernel]:
@@ -123,8 +124,8 @@ def grouped(kernels: Iterable[Kernel]) -> list[Kernel]:
     return [Kernel(**{**vars(kernel), "launches": count}) for kernel, count in launches.items()]
 
 
-def lowered_graphs(capture: Capture) -> list[compat.LoweredKernel]:
-    """What Inductor generates for each segment of a capture. `stand_in` must have been called. Raises Unsupported."""
+def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[compat.LoweredKernel]:
+    """What Inductor generates for each segment of a capture. ``combined``: independent loops become one kernel. `stand_in` must have been called. Raises Unsupported."""
     facts = {given.node: given.facts for given in capture.trace.inputs}
     paths = {given.node: given.source.describe() for given in capture.trace.inputs}
     known: dict[torch.fx.Node, Any] = {}
@@ -140,14 +141,16 @@ def lowered_graphs(capture: Capture) -> list[compat.LoweredKernel]:
             for node, value in zip(module.graph.find_nodes(op="placeholder"), inputs.fakes, strict=True):
                 if not isinstance(value, torch.Tensor):
                     node.meta["magpy_scalar"] = type(value)
-            found += _lowered(retarget(module), inputs, on_cpu)
+            found += _lowered(retarget(module), inputs, on_cpu, combined=combined)
             if segment is not capture.segments[-1]:
                 with inputs.fake_mode:
                     known.update(zip(segment.outputs, module(*inputs.fakes), strict=True))
     return found
 
 
-def _lowered(graph: torch.fx.GraphModule, inputs: FakeInputs, on_cpu: set[int]) -> list[compat.LoweredKernel]:
+def _lowered(
+    graph: torch.fx.GraphModule, inputs: FakeInputs, on_cpu: set[int], *, combined: bool
+) -> list[compat.LoweredKernel]:
     """One graph, as `backends.aot` compiles it, but as one, without blocks, and without the checks of CPU kernels."""
     mode, fakes = inputs
     with ExitStack() as context:
@@ -161,7 +164,9 @@ def _lowered(graph: torch.fx.GraphModule, inputs: FakeInputs, on_cpu: set[int]) 
         if differentiated is not None:
             graph, fakes = differentiated.graph, differentiated.fakes
             context.enter_context(no_autograd())
-        return compat.lower(lambda inner: inductor.inductor_compile(graph, fakes, mode, inner=inner), on_cpu)
+        return compat.lower(
+            lambda inner: inductor.inductor_compile(graph, fakes, mode, inner=inner), on_cpu, combined=combined
+        )
 
 
 def _code(one: compat.LoweredKernel, device: Device, figures: compat.DeviceFigures) -> KernelCode:
@@ -181,5 +186,3 @@ def _figures(device: Device) -> compat.DeviceFigures:
 
 def _has_backward(capture: Capture) -> bool:
     return any(node.target is torch.autograd.grad for node in capture.nodes)
-
-

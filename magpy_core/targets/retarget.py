@@ -28,7 +28,9 @@ _LARGEST_HEAD = 256  # of flash attention
 _ATTENTION = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 
-def example_inputs(nodes: Sequence[torch.fx.Node], facts: Mapping[torch.fx.Node, TensorFacts], known: Mapping[Any, Any]) -> FakeInputs:
+def example_inputs(
+    nodes: Sequence[torch.fx.Node], facts: Mapping[torch.fx.Node, TensorFacts], known: Mapping[Any, Any]
+) -> FakeInputs:
     """Fake CPU tensors and numbers like the recorded inputs of a graph. ``known``: results of an earlier graph, as fakes.
     The recorded sizes are the sizes: nothing varies. Inputs that share memory don't here. Raises Unsupported."""
     mode, _ = fake.new_fake_mode(dynamic=False)

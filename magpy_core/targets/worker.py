@@ -51,6 +51,7 @@ def results_of(work: Sequence[Work], longest: float = _LONGEST_S) -> Iterator[tu
                     yield process.index, process.end()
     finally:
         for process in running.values():
+            process.kill()
             process.end()
 
 
@@ -76,11 +77,14 @@ class _Process:
     def is_late(self) -> bool:
         return time.monotonic() > self._deadline
 
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+
     def end(self) -> Any | WorkerFailed:
         late = self.is_late()
         if late:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
+            self.kill()
         os.close(self.pipe)
         status = 0
         with suppress(ChildProcessError):  # one of the program's signal handlers has reaped it

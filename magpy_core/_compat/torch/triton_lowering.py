@@ -63,10 +63,10 @@ class DeviceFigures:
 @dataclass
 class LoweredKernel:
     """One launch in generated code. ``source``: Triton's; empty for a library's kernel. ``numels``: the sizes of the loops
-    by the names of the kernel's parameters. ``places``: files and lines that its operations were recorded at."""
+    by the names of the kernel's parameters. ``graph``: ``inference``, ``forward`` or ``backward``. ``places``: files and lines that its operations were recorded at."""
 
     name: str
-    backward: bool
+    graph: str
     operators: tuple[str, ...]
     places: tuple[tuple[str, int], ...]
     bytes_read: int
@@ -222,12 +222,12 @@ def keeping_places() -> Iterator[None]:
 
 
 def lower(
-    compile_it: Callable[[Callable[..., Any]], Any], on_cpu: Collection[int] = ()
+    compile_it: Callable[[Callable[..., Any]], Any], on_cpu: Collection[int] = (), *, combined: bool = False
 ) -> list[LoweredKernel]:
     """The kernels that Inductor generates for `stand_in`'s device, one per launch.
 
     ``compile_it(inner)`` calls Inductor on a graph with fake CPU tensors, with ``inner`` in place of its inner compiler.
-    ``on_cpu``: the positions of inputs that stay on the CPU. Raises what Inductor raises."""
+    ``on_cpu``: the positions of inputs that stay on the CPU. ``combined``: independent loops become one kernel. Raises what Inductor raises."""
     from torch._functorch import config as functorch_config
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx_inner
@@ -235,7 +235,9 @@ def lower(
     found = _Launches()
 
     def inner(graph: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
-        moved = [_on_device(value) if _is_on_device(node) else value for node, value in zip(_inputs(graph), inputs, strict=True)]
+        moved = [
+            _on_device(value) if _is_on_device(node) else value for node, value in zip(_inputs(graph), inputs, strict=True)
+        ]
         return compile_fx_inner(graph, moved, **options)
 
     patches = {
@@ -245,6 +247,8 @@ def lower(
         "compile_threads": 1,
         "cpp.simdlen": 1,  # the instruction set of this processor does not matter, and is slow to find out
         "triton.cudagraphs": False,
+        "shape_padding": False,  # whether padded products are faster is measured on the device
+        "combo_kernels": combined,
     }
     with inductor_config.patch(patches), functorch_config.patch({"enable_autograd_cache": False}), ExitStack() as stack:
         _watch(stack, found)
@@ -345,28 +349,31 @@ class _Launches:
         double = torch.float64 in dtypes
         numels = {f"{prefix}numel": _hint(size) for prefix, size in getattr(kernel, "numels", {}).items()}
         self.kernels.append(LoweredKernel(
-            name, bool(V.graph.is_backward), _operators(origins), _places(origins), sum(read.values()), sum(written.values()),
+            name, _graph(), _operators(origins), _places(origins), sum(read.values()), sum(written.values()),
             sum(map(_arithmetic, nodes)), "float64" if double else "float32", numels=numels,
         ))  # fmt: skip
 
     def extern(self, scheduled: Any) -> None:
         from torch._inductor import ir
-        from torch._inductor.virtualized import V
 
         node = scheduled.node
         device = scheduled.get_device()
         if node is None or isinstance(node, ir.MultiOutput) or device is None or device.type != "cuda":
             return
-        origin = node.get_origin_node()
+        origin = _origin(node)
         origins = [origin] if origin is not None else list(node.origins)
         name = str(getattr(node, "python_kernel_name", "") or getattr(node, "op_overload", "") or type(node).__name__)
         read = sum(_bytes(_value(each)) for each in origin.all_input_nodes) if origin is not None else 0
         written = _bytes(_value(origin)) if origin is not None else 0
         flops, dtype = (product_flops(origin), _product_dtype(origin)) if origin is not None else (0, "float32")
-        operators = _operators(origins)
-        self.kernels.append(
-            LoweredKernel(name, bool(V.graph.is_backward), operators, _places(origins), read, written, flops, dtype)
-        )
+        operators = (_operator(origin.target),) if origin is not None else _operators(origins)
+        self.kernels.append(LoweredKernel(name, _graph(), operators, _places(origins), read, written, flops, dtype))
+
+
+def _graph() -> str:
+    from torch._inductor.virtualized import V
+
+    return "backward" if V.graph.is_backward else "inference" if V.graph.is_inference else "forward"
 
 
 def _watch(stack: ExitStack, found: _Launches) -> None:
@@ -376,7 +383,11 @@ def _watch(stack: ExitStack, found: _Launches) -> None:
     from torch._inductor.fx_passes import fuse_attention
     from torch._inductor.scheduler import Scheduler
 
-    define, extern, load = TritonScheduling.define_kernel, Scheduler.codegen_extern_call, PyCodeCache.__dict__["load_by_key_path"]
+    define, extern, load = (
+        TritonScheduling.define_kernel,
+        Scheduler.codegen_extern_call,
+        PyCodeCache.__dict__["load_by_key_path"],
+    )
 
     def define_kernel(self: Any, src_code: str, node_schedule: Any, kernel: Any) -> Any:
         name = define(self, src_code, node_schedule, kernel)
@@ -430,14 +441,25 @@ def _traffic(nodes: Sequence[Any], kernel: Any) -> tuple[dict[str, int], dict[st
         for deps, into in ((node.read_writes.reads, reads), (node.read_writes.writes, writes)):
             for dep in deps:
                 if dep.name not in inside and not isinstance(dep, WeakDep):
-                    into[dep.name][str(getattr(dep, "index", "") if hasattr(dep, "var_names") else "")] = _hint(dep.get_numel())
+                    into[dep.name][str(getattr(dep, "index", "") if hasattr(dep, "var_names") else "")] = _hint(
+                        dep.get_numel()
+                    )
 
     def size(buffer: str, addressed: Mapping[Any, int]) -> int:
         width = V.graph.get_dtype(buffer).itemsize
         return int(min(sum(addressed.values()), _hint(V.graph.get_numel(buffer))) * width)
 
     read = {buffer: size(buffer, addressed) for buffer, addressed in reads.items() if buffer not in writes}
-    return read, {buffer: size(buffer, addressed) for buffer, addressed in writes.items()}
+    # several buffers may have one memory, which is written once, with the last of them
+    last = {name: group[-1] for group in _in_place(kernel) for name in group}
+    written = {last.get(buffer, buffer): size(buffer, addressed) for buffer, addressed in writes.items()}
+    return read, written
+
+
+def _in_place(kernel: Any) -> list[list[str]]:
+    """The names of the buffers that a kernel keeps in the same memory, one after the other."""
+    found = getattr(getattr(kernel, "args", None), "inplace_buffers", {}).values()
+    return [list(group.other_names) for group in found if hasattr(group, "other_names")]
 
 
 def _hint(size: Any) -> int:
@@ -447,7 +469,8 @@ def _hint(size: Any) -> int:
     if getattr(size, "is_number", True):
         return int(size)
     sizes = V.graph.sizevars
-    return int(getattr(sizes, "optimization_hint", None) and sizes.optimization_hint(size) or sizes.size_hint(size))
+    hint = getattr(sizes, "optimization_hint", None) or sizes.size_hint  # renamed in torch 2.12
+    return int(hint(size))
 
 
 def _arithmetic(node: Any) -> int:
@@ -455,7 +478,9 @@ def _arithmetic(node: Any) -> int:
     counts: Mapping[str, int] = getattr(getattr(node, "_body", None), "op_counts", {})
     ranges = node.get_ranges() if hasattr(node, "get_ranges") else ()
     turns = math.prod(_hint(size) for sizes in ranges for size in sizes)
-    per_turn = sum(n for name, n in counts.items() if name not in _NO_ARITHMETIC and not name.startswith(("masked_", "set_")))
+    per_turn = sum(
+        n for name, n in counts.items() if name not in _NO_ARITHMETIC and not name.startswith(("masked_", "set_"))
+    )
     return turns * per_turn
 
 
@@ -498,8 +523,23 @@ def _operators(origins: Iterable[torch.fx.Node]) -> tuple[str, ...]:
     for node in origins:
         if node.op == "call_function":
             of = node.meta.get("original_aten") or node.target
-            names.append(str(getattr(of, "overloadpacket", of)).removeprefix("aten.").removeprefix("prims."))
+            names.append(_operator(of))
     return tuple(dict.fromkeys(names))
+
+
+def _operator(target: Any) -> str:
+    packet = getattr(target, "overloadpacket", None)
+    return str(packet).partition(".")[2] if packet is not None else str(getattr(target, "__name__", target))
+
+
+def _origin(node: Any) -> torch.fx.Node | None:
+    """The graph's node that a library's kernel computes; None if it computes none alone."""
+    overload = getattr(node, "op_overload", None)
+    of_overload = [origin for origin in node.origins if overload is not None and origin.target is overload]
+    if len(of_overload) == 1:
+        return of_overload[0]
+    origin: torch.fx.Node | None = node.get_origin_node()
+    return origin
 
 
 def _places(origins: Iterable[torch.fx.Node]) -> tuple[tuple[str, int], ...]:
@@ -515,7 +555,8 @@ def _places(origins: Iterable[torch.fx.Node]) -> tuple[tuple[str, int], ...]:
 def sources(module: str) -> dict[str, str]:
     """The kernels in the text of a module of Inductor's: Triton source by name."""
     return {
-        match[1]: match[2] for match in re.finditer(r"async_compile\.triton\('(\w+)', '''(.*?)''', device_str", module, re.DOTALL)
+        match[1]: match[2]
+        for match in re.finditer(r"async_compile\.triton\('(\w+)', '''(.*?)''', device_str", module, re.DOTALL)
     }
 
 
