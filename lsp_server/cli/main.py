@@ -25,6 +25,7 @@ from lsp_server.cli.options import (
     program_options,
     python_option,
     steps_option,
+    target_option,
 )
 from magpy_core import __version__
 
@@ -45,6 +46,7 @@ def cli() -> None:
 @program_options
 @engine_option
 @steps_option("3")
+@target_option(None)
 @fail_on_option("warning")
 def check(**options: Any) -> None:
     """Run a program for a few steps under the monitor and print the findings.

@@ -217,8 +217,7 @@ def kernels_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--line",
             metavar="FILE:LINE",
-            help="Only the kernels that compute something of this line, with their Triton source. FILE is a path or the end of "
-            "one.",
+            help="Only the kernels that compute something of this line, with their Triton source. FILE: a path or its end.",
         ),
         click.option(
             "--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True,

@@ -128,6 +128,7 @@ class ResolvedSettings:
             "timeout": self.timeout,
             "backend": self.backend,
             **({"mode": self.compile_mode} if self.mode == "run" else {}),
+            **({"target": self.target} if self.target else {}),
             **({"engine": self.engine} if self.engine != "magpy" else {}),
             "select": list(self.selection.select),
             "ignore": list(self.selection.ignore),

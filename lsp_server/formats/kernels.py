@@ -148,7 +148,7 @@ def _source(number: int, kernel: Kernel, view: View, colored: bool) -> Iterator[
     if code is None:
         yield Text("  A library's kernel: it has no Triton source.", "dim")
         return
-    blocks = " × ".join(map(str, code.grid)) if code.grid else "unknown"
+    blocks = " x ".join(map(str, code.grid)) if code.grid else "unknown"
     figures = f"  grid {blocks}, {count(code.num_warps, 'warp')}, {count(code.registers, 'register')} per thread, "
     figures += f"{size(code.shared_bytes)} shared memory, {size(code.spill_bytes)} spilled"
     yield Text(figures)
@@ -165,12 +165,9 @@ def kernel_text(source: str) -> str:
 def notes(report: TargetReport, view: View) -> Iterator[Text]:
     """What the figures are, and which regions are missing."""
     yield Text()
-    bandwidth = f"{report.bandwidth / 1e12:g} TB/s"
-    yield Text(
-        f"µs: the least that one launch can take, by the published figures of {report.device} ({bandwidth}, peak FLOP/s) and "
-        f"{report.launch_us:g} µs", "dim",
-    )  # fmt: skip
-    yield Text("for any launch. An estimate: nothing ran on the device.", "dim")
+    rates = f"{report.bandwidth / 1e12:g} TB/s and its peak FLOP/s"
+    yield Text(f"µs: the least that a launch can take by the published figures of {report.device} ({rates}),", "dim")
+    yield Text(f"and never less than {report.launch_us:g} µs. An estimate: nothing ran on the device.", "dim")
     for problem in report.problems:
         yield Text.assemble((f"{clean(problem.region)} is not listed: ", "bold yellow"), clean(problem.message))
 

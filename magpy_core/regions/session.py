@@ -160,10 +160,15 @@ class Session:
         return [region_detail(region) for region in self.regions]
 
     def kernels(self, target: str) -> TargetReport:
-        """What the captures launch on ``target``, compiled in other processes. Raises UnknownTarget, MissingTriton."""
-        from magpy_core.regions.kernels import kernels_of_regions
+        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408).
+        Raises UnknownTarget, MissingTriton."""
+        from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
 
-        return kernels_of_regions(self.regions, target)
+        report = kernels_of_regions(self.regions, target)
+        for region in self.regions:
+            for finding in kernel_findings(region, report):
+                region.log.add(finding)
+        return report
 
     @property
     def regions(self) -> list[Region]:

@@ -149,8 +149,8 @@ class Monitoring:
         self._forward.finding(finding)
 
     def close(self, entrypoint: str) -> None:
-        """Sends the report, once, however the program ends. Another thread that comes here waits until it is sent, because the
-        process may end then."""
+        """Sends the report, once, however the program ends. Another thread that comes here waits until it is sent: then
+        the process may end."""
         with self._lock:
             if not self._closed:
                 self._closed = True

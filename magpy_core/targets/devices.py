@@ -75,7 +75,7 @@ class UnknownTarget(ValueError):
         known = ", ".join(f"{device.target} ({device.title})" for device in DEVICES.values())
         close = difflib.get_close_matches(text, DEVICES, n=1, cutoff=0.5)
         hint = f" Did you mean {close[0]}?" if close else ""
-        super().__init__(f"{text!r} is not a target; known targets: {known}.{hint}")
+        super().__init__(f"{text!r} is not a target; known: {known}.{hint}")
 
 
 def parse_target(text: str) -> Device:

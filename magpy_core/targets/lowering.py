@@ -15,9 +15,9 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch import fake as fake_compat
-from magpy_core._compat.torch import inductor
-from magpy_core._compat.torch import triton_lowering as compat
+from magpy_core._compat.torch import inductor, triton_device
 from magpy_core._compat.torch.torch_state import no_autograd, preserve_torch_state, set_modes
+from magpy_core._compat.torch.triton_lowering import LoweredKernel, keeping_places, lower
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
 from magpy_core.backends.fakes import FakeInputs
@@ -54,7 +54,7 @@ class Captured:
 
 def kernels_of(captured: Sequence[Captured], device: Device) -> TargetReport:
     """The kernels of these captures on ``device``, and which could not be compiled. Raises MissingTriton."""
-    if not compat.has_triton():
+    if not triton_device.has_triton():
         raise MissingTriton
     report = TargetReport(device.target, device.title, device.bandwidth, roofline.LAUNCH_US)
     work: list[Callable[[], Any]] = [_Work(one, device) for one in captured]
@@ -91,7 +91,7 @@ class _Work:
 
     def _kernels(self) -> list[Kernel]:
         figures = _figures(self.device)
-        compat.stand_in(figures)
+        triton_device.stand_in(figures)
         # torch loops over the parameters on the CPU, and updates them together on CUDA
         lowered = lowered_graphs(self.captured.capture, combined=self.captured.kind == "optimizer")
         codes: dict[str, KernelCode] = {}
@@ -100,7 +100,7 @@ class _Work:
                 codes[one.source] = _code(one, self.device, figures)
         return grouped(self._kernel(one, codes.get(one.source)) for one in lowered)
 
-    def _kernel(self, one: compat.LoweredKernel, code: KernelCode | None) -> Kernel:
+    def _kernel(self, one: LoweredKernel, code: KernelCode | None) -> Kernel:
         work = KernelWork(one.bytes_read, one.bytes_written, one.flops, one.dtype)
         us, bound = roofline.estimate(self.device, work)
         lines = tuple(KernelLine(file, line) for file, line in one.places)
@@ -108,7 +108,7 @@ class _Work:
         graph = self._graph(one)
         return Kernel(self.captured.region, graph, one.name, kind, one.operators, lines, 1, work, round(us, 3), bound, code)
 
-    def _graph(self, one: compat.LoweredKernel) -> str:
+    def _graph(self, one: LoweredKernel) -> str:
         if self.captured.kind == "optimizer":
             return "optimizer"
         if _has_backward(self.captured.capture):
@@ -124,12 +124,13 @@ def grouped(kernels: Iterable[Kernel]) -> list[Kernel]:
     return [Kernel(**{**vars(kernel), "launches": count}) for kernel, count in launches.items()]
 
 
-def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[compat.LoweredKernel]:
-    """What Inductor generates for each segment of a capture. ``combined``: independent loops become one kernel. `stand_in` must have been called. Raises Unsupported."""
+def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[LoweredKernel]:
+    """What Inductor generates for each segment of a capture. ``combined``: independent loops become one
+    kernel. `stand_in` must have been called. Raises Unsupported."""
     facts = {given.node: given.facts for given in capture.trace.inputs}
     paths = {given.node: given.source.describe() for given in capture.trace.inputs}
     known: dict[torch.fx.Node, Any] = {}
-    found: list[compat.LoweredKernel] = []
+    found: list[LoweredKernel] = []
     with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs():
         set_modes(capture.modes)
         for segment in capture.segments:
@@ -148,9 +149,7 @@ def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[compat.L
     return found
 
 
-def _lowered(
-    graph: torch.fx.GraphModule, inputs: FakeInputs, on_cpu: set[int], *, combined: bool
-) -> list[compat.LoweredKernel]:
+def _lowered(graph: torch.fx.GraphModule, inputs: FakeInputs, on_cpu: set[int], *, combined: bool) -> list[LoweredKernel]:
     """One graph, as `backends.aot` compiles it, but as one, without blocks, and without the checks of CPU kernels."""
     mode, fakes = inputs
     with ExitStack() as context:
@@ -159,26 +158,24 @@ def _lowered(
             lowered = Lowering(graph, fakes, mode, inductor.hoist()).run()
             graph, fakes = lowered.graph, lowered.fakes
             on_cpu = {i for i, (index, wrapped) in enumerate(lowered.inputs) if wrapped is not None or index in on_cpu}
-        with compat.keeping_places():
+        with keeping_places():
             differentiated = without_autograd(graph, fakes, mode)
         if differentiated is not None:
             graph, fakes = differentiated.graph, differentiated.fakes
             context.enter_context(no_autograd())
-        return compat.lower(
-            lambda inner: inductor.inductor_compile(graph, fakes, mode, inner=inner), on_cpu, combined=combined
-        )
+        return lower(lambda inner: inductor.inductor_compile(graph, fakes, mode, inner=inner), on_cpu, combined=combined)
 
 
-def _code(one: compat.LoweredKernel, device: Device, figures: compat.DeviceFigures) -> KernelCode:
-    made = compat.compile_kernel(one.name, one.source, one.numels, figures)
-    used = ptxas.resources(made.ptx, compat.assembler(device.capability), device.architecture)
+def _code(one: LoweredKernel, device: Device, figures: triton_device.DeviceFigures) -> KernelCode:
+    made = triton_device.compile_kernel(one.name, one.source, one.numels, figures)
+    used = ptxas.resources(made.ptx, triton_device.assembler(device.capability), device.architecture)
     return KernelCode(
         one.source.strip("\n"), made.ptx, used.registers, used.spill_bytes, made.shared_bytes, made.num_warps, made.grid
     )
 
 
-def _figures(device: Device) -> compat.DeviceFigures:
-    return compat.DeviceFigures(
+def _figures(device: Device) -> triton_device.DeviceFigures:
+    return triton_device.DeviceFigures(
         device.title, device.capability, device.multiprocessors, device.registers, device.threads, device.warp,
         device.shared_bytes, device.memory_bytes,
     )  # fmt: skip

@@ -15,8 +15,8 @@ import torch.fx
 from torch.fx.node import map_aggregate
 
 from magpy_core._compat.torch import fake
+from magpy_core._compat.torch.kernel_work import trace_text
 from magpy_core._compat.torch.operators import is_recurrent
-from magpy_core._compat.torch.triton_lowering import trace_text
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.findings import Unsupported
 from magpy_core.guards.explain import TensorFacts
@@ -102,7 +102,7 @@ def _change(node: torch.fx.Node) -> None:
             node.args = (node.args[0] if node.args else argument(node, "input", 0), 0.5 if rate is None else rate)
     elif name == "cuda":
         node.op, node.target, node.args, node.kwargs = "call_method", "cpu", node.args[:1], {}
-    node.args, node.kwargs = map_aggregate(node.args, _on_cpu), map_aggregate(node.kwargs, _on_cpu)  # type: ignore[assignment]
+    node.args, node.kwargs = map_aggregate(node.args, _on_cpu), map_aggregate(node.kwargs, _on_cpu)
 
 
 def _on_cpu(value: Any) -> Any:
@@ -117,8 +117,8 @@ def dropout(value: torch.Tensor, rate: float) -> torch.Tensor:
 
 
 def attention(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None, dropout_p: float = 0.0,
-    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
 ) -> torch.Tensor:  # fmt: skip
     """``scaled_dot_product_attention`` by the kernel that torch prefers on CUDA: flash attention in half precision, then
     memory-efficient attention, then products and a softmax."""

@@ -241,5 +241,5 @@ def inductor_compile(
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
         }
         with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes)):  # type: ignore[attr-defined]
-            replaced = {} if inner is None else {"inner_compile": inner}
+            replaced: dict[str, Any] = {} if inner is None else {"inner_compile": inner}
             return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)

@@ -17,7 +17,7 @@ def test_a_device_has_several_names(text: str) -> None:
 
 
 def test_an_unknown_device_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownTarget, match=r"'cuda:sm_91' is not a target; known targets: cuda:sm_80 \(A100 SXM\), .*sm_90\?"):
+    with pytest.raises(UnknownTarget, match=r"'cuda:sm_91' is not a target; known: cuda:sm_80 \(A100 SXM\), .*sm_90\?"):
         parse_target("cuda:sm_91")
 
 

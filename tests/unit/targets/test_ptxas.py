@@ -38,7 +38,7 @@ def test_a_missing_assembler_is_an_error() -> None:
 
 def test_the_assembler_of_the_package_assembles() -> None:
     pytest.importorskip("triton")
-    from magpy_core._compat.torch.triton_lowering import assembler
+    from magpy_core._compat.torch.triton_device import assembler
 
     used = resources(PTX, assembler((9, 0)), "sm_90a")
     assert 0 < used.registers <= 32 and used.spill_bytes == 0
