@@ -17,7 +17,7 @@ import torch.fx
 from torch.fx.passes.shape_prop import TensorMetadata
 
 from magpy_core._compat.torch.tensor_guards import tensor_check
-from magpy_core._compat.torch.torch_state import get_modes
+from magpy_core._compat.torch.torch_state import Modes
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
@@ -52,7 +52,6 @@ class Capture:
         self.trace = trace
         self.hits = 0
         self.is_retired = False
-        self.modes = get_modes()  # of the recorded call, which has just returned
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of guards that held, while the region measures
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace, compiled=settings.backend != "eager")
@@ -127,6 +126,11 @@ class Capture:
     def refgraph(self) -> RefGraph:
         """What the region read and wrote outside; it no longer refers to any object."""
         return self.trace.refgraph
+
+    @property
+    def modes(self) -> Modes:
+        """torch's modes in the recorded call."""
+        return self.guards.modes
 
     def print_readable(self) -> str:
         """Graph, guards and replay as text."""

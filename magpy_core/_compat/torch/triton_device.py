@@ -77,6 +77,8 @@ def stand_in(figures: DeviceFigures) -> None:
     import triton
     from torch._dynamo.device_interface import CudaInterface
 
+    if torch.version.hip is not None:
+        raise StandInFailed("this torch is built for ROCm, and compiles for AMD's devices only")
     guard_without_device()
     properties = _properties(figures)
     answers: dict[str, Callable[..., Any]] = {

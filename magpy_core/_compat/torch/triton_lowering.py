@@ -269,7 +269,8 @@ def _draw_as_on_device(stack: ExitStack) -> None:
 
 
 def _bernoulli(like: torch.Tensor, p: Any = 0.5, *, generator: Any = None) -> torch.Tensor:
-    return torch.rand_like(like, dtype=torch.float32) < p
+    drawn: torch.Tensor = torch.rand_like(like, dtype=torch.float32) < p
+    return drawn
 
 
 def _bernoulli_(into: torch.Tensor, p: Any = 0.5, *, generator: Any = None) -> torch.Tensor:
