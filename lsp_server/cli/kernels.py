@@ -107,6 +107,5 @@ def _show(effective: ResolvedSettings, run: Finished, report: TargetReport, *, w
     for block in formats.tables(report, regions, view):
         show_table(out, block)
     if with_source:
-        for block in formats.sources(report, view, colored=out.color_system is not None):
-            show_table(out, block)
+        show(out, formats.sources(report, view, colored=out.color_system is not None))
     show(out, formats.notes(report, view))

@@ -128,20 +128,20 @@ def size(number: float) -> str:
     return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
 
 
-def sources(report: TargetReport, view: View, *, colored: bool) -> Iterator[RenderableType]:
+def sources(report: TargetReport, view: View, *, colored: bool) -> Iterator[Text]:
     """Figures and Triton source of each kernel."""
     for number, kernel in enumerate(report.kernels, 1):
-        yield Group(Text(), *_source(number, kernel, view, colored))
+        yield Text()
+        yield from _source(number, kernel, view, colored)
 
 
-def _source(number: int, kernel: Kernel, view: View, colored: bool) -> Iterator[RenderableType]:
-    title = Text.assemble((f"#{number} ", "dim"), (clean(kernel.name), "bold"))
-    title.append(f"  {kernel.graph} of {clean(kernel.region)}", "dim")
-    title.overflow, title.no_wrap = "fold", False
-    yield title
+def _source(number: int, kernel: Kernel, view: View, colored: bool) -> Iterator[Text]:
+    yield Text.assemble((f"#{number} ", "dim"), (clean(kernel.name), "bold"))
+    yield Text(f"  {kernel.graph} of {clean(kernel.region)}", "dim")
     for at in kernel.lines:
+        place = f"  {view.path(at.file)}:{at.line}  "
         text = (view.sources.line(at.file, at.line - 1) or "").strip()
-        yield Text.assemble((f"  {view.path(at.file)}:{at.line}  ", "dim"), shorten(clean(text), 90))
+        yield Text.assemble((place, "dim"), shorten(clean(text), max(view.width - len(place), 20)))
     work, code = kernel.work, kernel.code
     flops = f"{work.flops / 1e6:,.2f} MFLOP, {work.intensity:.2f} FLOP per byte" if work.flops else "no arithmetic"
     yield Text(f"  reads {size(work.bytes_read)}, writes {size(work.bytes_written)}; {flops} in {work.dtype}")
@@ -150,10 +150,9 @@ def _source(number: int, kernel: Kernel, view: View, colored: bool) -> Iterator[
         return
     blocks = " x ".join(map(str, code.grid)) if code.grid else "unknown"
     figures = f"  grid {blocks}, {count(code.num_warps, 'warp')}, {count(code.registers, 'register')} per thread, "
-    figures += f"{size(code.shared_bytes)} shared memory, {size(code.spill_bytes)} spilled"
-    yield Text(figures)
+    yield Text(f"{figures}{size(code.shared_bytes)} shared memory, {size(code.spill_bytes)} spilled")
     text = clean(kernel_text(code.triton))
-    yield Syntax(text, "python", theme="ansi_dark", background_color="default", word_wrap=True) if colored else Text(text)
+    yield Syntax("", "python", theme="ansi_dark").highlight(text) if colored else Text(text)
 
 
 def kernel_text(source: str) -> str:
