@@ -221,7 +221,7 @@ def kernels_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True,
-            help="json: with Triton source and PTX; the program's own stdout goes to stderr.",
+            help="json: with Triton source and PTX. The program's own stdout goes to stderr.",
         ),
         steps_option("2"),
         click.option(

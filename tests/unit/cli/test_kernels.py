@@ -117,3 +117,18 @@ def test_a_target_needs_our_engine(tool: Tool) -> None:
     args = ["check", "train.py", "--target", "h100", "--engine", "dynamo"]
     result = CliRunner().invoke(cli, args, prog_name="magpy-lsp")
     assert result.exit_code == 2 and "--target compiles MagPy's graphs" in result.output
+
+
+def test_an_interpreter_without_triton_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the program runs, which may take long."""
+    import importlib.util
+
+    from magpy_core.runner.child import _check_triton
+    from magpy_core.runner.entrypoint import Refused
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    _check_triton({"target": ""})
+    with pytest.raises(
+        Refused, match=r"has no triton, which compiles for cuda:sm_90: run `.* -m pip install 'magpy\[triton\]'`"
+    ):
+        _check_triton({"target": "cuda:sm_90"})
