@@ -29,6 +29,9 @@ _SHORT = {
     "scaled_dot_product_flash_attention_backward": "flash_attention_backward",
     "to_copy": "to",
     "prepare_softmax_online": "softmax",
+    "batch_norm_legit_functional": "batch_norm",
+    "batch_norm_legit_no_training": "batch_norm",
+    "inductor_seeds": "random seeds",
 }
 
 

@@ -100,9 +100,16 @@ def product_dtype(node: torch.fx.Node) -> str:
     """The type of a product's arithmetic; ``tf32`` if torch allows it for float32."""
     first = next((leaf for leaf in _tensors(value_of(node))), None)
     dtype = first.dtype if first is not None else torch.float32
-    if dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest":
+    if dtype is torch.float32 and _allows_tf32(node):
         return "tf32"
     return str(dtype).removeprefix("torch.")
+
+
+def _allows_tf32(node: torch.fx.Node) -> bool:
+    """Whether torch lets this product round float32 for tensor cores on CUDA: by default only convolutions."""
+    if "convolution" in operator(node.target):
+        return bool(torch.backends.cudnn.allow_tf32)
+    return torch.get_float32_matmul_precision() != "highest"
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -112,6 +112,16 @@ def test_products_have_formulas() -> None:
     assert product_flops(total) == 0
 
 
+@pytest.mark.parametrize(("allowed", "dtype"), [(True, "tf32"), (False, "float32")])
+def test_convolutions_use_tensor_cores_unless_forbidden(allowed: bool, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = torch.fx.Graph()
+    for target, expected in ((torch.ops.aten.convolution.default, dtype), (torch.ops.aten.mm.default, "float32")):
+        node = graph.call_function(target, ())
+        node.meta["val"] = torch.empty(2)
+        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", allowed)
+        assert kernel_work.product_dtype(node) == expected
+
+
 def test_expanded_tensors_take_no_more_memory() -> None:
     assert tensor_bytes(torch.empty(8).expand(4, 8)) == 32
     assert tensor_bytes((torch.empty(2, dtype=torch.int64), None, [torch.empty(3, dtype=torch.bool)])) == 19
