@@ -25,8 +25,9 @@ _WITH_LINE = re.compile(r"(.+):(\d+)$")
 
 #: The settings of `check` that don't apply.
 _UNUSED: dict[str, Any] = {
-    "backend": "eager", "baseline": None, "exit_zero": True, "fail_on": None, "formats": (), "html": None, "ignore": None,
-    "jobs": None, "nproc": None, "output": None, "select": None, "statistics": False, "update_baseline": False,
+    "backend": "eager", "baseline": None, "details": False, "exit_zero": True, "fail_on": None, "formats": (), "html": None,
+    "ignore": None, "jobs": None, "nproc": None, "output": None, "select": None, "statistics": False,
+    "update_baseline": False,
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""The kernels of a program on a device, as tables for a terminal. Key functions: heading, tables, sources, notes."""
+"""The kernels of a program on a device, as tables for a terminal. Key functions: heading, tables, sources,
+notes; of_region, for reports of checks."""
 
 from __future__ import annotations
 
@@ -172,6 +173,22 @@ def notes(report: TargetReport, view: View) -> Iterator[Text]:
     yield Text(f"and never less than {report.launch_us:g} µs. An estimate: nothing ran on the device.", "dim")
     for problem in report.problems:
         yield Text.assemble((f"{clean(problem.region)} is not listed: ", "bold yellow"), clean(problem.message))
+
+
+def of_region(region: RegionSummary, target: TargetReport) -> Iterator[Text]:
+    """``  on H100 SXM: forward 38 kernels, at least 100.0 µs; backward ...``: what one call launches."""
+    parts: dict[str, list[Kernel]] = {}
+    for kernel in target.kernels:
+        if kernel.region == region.id:
+            parts.setdefault(kernel.graph, []).append(kernel)
+    shown = "; ".join(
+        f"{graph} {count(total_launches(of), 'kernel')}, at least {us(total_us(of))}" for graph, of in parts.items()
+    )
+    if shown:
+        yield Text(f"  on {target.device}: {shown}")
+    for problem in target.problems:
+        if problem.region == region.id:
+            yield Text.assemble(f"  on {target.device}: ", ("not compiled", "yellow"), f": {clean(problem.message)}")
 
 
 def _launches(number: int) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from lsp_server.formats.kernels import us
+from lsp_server.formats.kernels import of_region
 from lsp_server.formats.view import STYLES, View, clean, count
-from magpy_core.findings import Kernel, RegionSummary, Report, Severity, TargetReport
-from magpy_core.findings.kernels import total_launches, total_us
+from magpy_core.findings import RegionSummary, Report, Severity
 
 
 def lines(report: Report, view: View) -> Iterator[Text]:
@@ -19,7 +18,7 @@ def lines(report: Report, view: View) -> Iterator[Text]:
     for region in report.regions:
         yield _line(region, view)
         if report.kernels is not None:
-            yield from _on_target(region, report.kernels)
+            yield from of_region(region, report.kernels)
 
 
 def _line(region: RegionSummary, view: View) -> Text:
@@ -41,22 +40,6 @@ def _line(region: RegionSummary, view: View) -> Text:
     if region.engine == "magpy":
         text.append(f", {count(region.side_effects, 'side effect')}")
     return text
-
-
-def _on_target(region: RegionSummary, target: TargetReport) -> Iterator[Text]:
-    """``  on H100 SXM: forward 38 launches, at least 100.0 µs; backward ...``."""
-    parts: dict[str, list[Kernel]] = {}
-    for kernel in target.kernels:
-        if kernel.region == region.id:
-            parts.setdefault(kernel.graph, []).append(kernel)
-    shown = "; ".join(
-        f"{graph} {count(total_launches(of), 'kernel')}, at least {us(total_us(of))}" for graph, of in parts.items()
-    )
-    if shown:
-        yield Text(f"  on {target.device}: {shown}")
-    for problem in target.problems:
-        if problem.region == region.id:
-            yield Text.assemble(f"  on {target.device}: ", ("not compiled", "yellow"), f": {clean(problem.message)}")
 
 
 def totals(report: Report, view: View) -> Iterator[Text]:

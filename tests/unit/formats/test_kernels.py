@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from lsp_server.formats import brief, regions
 from lsp_server.formats import kernels as formats
-from lsp_server.formats import regions
 from lsp_server.formats.view import View
 from magpy_core.findings import (
     Kernel,
@@ -90,8 +90,9 @@ def test_sizes(number: float, shown: str) -> None:
     assert formats.size(number) == shown
 
 
-def test_a_checks_regions_say_what_they_launch() -> None:
+@pytest.mark.parametrize("lines", [regions.lines, brief.lines])
+def test_a_checks_regions_say_what_they_launch(lines: Any) -> None:
     known = [RegionSummary("model", "module", "model", "/p/model.py", 1), RegionSummary("other", "module", "other", "", 0)]
-    shown = text(regions.lines(Report("t.py", known, kernels=REPORT), View()), 200)
+    shown = text(lines(Report("t.py", known, kernels=REPORT), View()), 200)
     assert "  on H100 SXM: forward 4 kernels, at least 10.0 µs; backward 1 kernel, at least 1.01 ms" in shown
     assert "  on H100 SXM: not compiled: no" in shown
