@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from magpy_core.regions.api import compile as compile
     from magpy_core.regions.api import disable as disable
     from magpy_core.regions.api import disabled as disabled
+    from magpy_core.regions.api import kernels as kernels
     from magpy_core.regions.api import mark_dynamic as mark_dynamic
     from magpy_core.regions.api import monitor as monitor
     from magpy_core.regions.api import reset as reset
     from magpy_core.regions.api import uncompile as uncompile
 
 _API = (
-    "compile", "uncompile", "disable", "disabled", "mark_dynamic", "monitor", "reset", "captures",
+    "compile", "uncompile", "disable", "disabled", "mark_dynamic", "monitor", "reset", "captures", "kernels",
     "Capture", "Monitored", "GraphBreak", "UnsupportedVersion",
 )  # fmt: skip
 __all__ = [*_API, "Finding", "__version__"]

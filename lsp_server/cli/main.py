@@ -1,4 +1,4 @@
-"""The command ``magpy-lsp``: check, run, diff, explain, doctor, cache, server. Key function: main.
+"""The command ``magpy-lsp``: check, run, kernels, diff, explain, doctor, cache, server. Key function: main.
 
 Only click is imported here; each command imports what it needs. No command imports torch: the user's program runs in a
 separate process.
@@ -20,10 +20,12 @@ from lsp_server.cli.options import (
     compile_option,
     engine_option,
     fail_on_option,
+    kernels_options,
     mode_option,
     program_options,
     python_option,
     steps_option,
+    target_option,
 )
 from magpy_core import __version__
 
@@ -44,6 +46,7 @@ def cli() -> None:
 @program_options
 @engine_option
 @steps_option("3")
+@target_option(None)
 @fail_on_option("warning")
 def check(**options: Any) -> None:
     """Run a program for a few steps under the monitor and print the findings.
@@ -66,6 +69,21 @@ def run(**options: Any) -> None:
     The program's output is passed through. Findings of severity error or warning and a table of the regions follow it.
     """
     _program("run", options)
+
+
+@cli.command(cls=ProgramCommand, epilog="Exit status: 0 listed, 2 usage or tool error, 3 the program itself failed.")
+@kernels_options
+def kernels(**options: Any) -> None:
+    """List the GPU kernels that a program launches on a device that this machine need not have.
+
+    Runs the program for a few steps under the monitor, compiles each captured graph (forward, backward, optimizer) with
+    Inductor and Triton for the device, and shows each kernel with its source lines, its registers, and the least time that
+    it can take by the device's published figures. Nothing runs on a device. With a line, only the kernels that compute
+    something of it, with their Triton source.
+    """
+    from lsp_server.cli.kernels import kernels as show
+
+    sys.exit(show(click.get_current_context().meta[PROGRAM_ARGS], options))
 
 
 @cli.command()

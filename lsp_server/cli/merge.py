@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from magpy_core.findings import Finding, Report
+from magpy_core.findings import Finding, Report, TargetReport
 from magpy_core.findings.details import Details
 
 
@@ -39,9 +39,20 @@ def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | Non
         if alone and report.step is not None and merged.step is None:
             parts = [replace(part, region=part.region and f"{name}/{part.region}") for part in report.step.parts]
             merged.step = replace(report.step, parts=parts)
+        if report.kernels is not None:
+            merged.kernels = _joined(merged.kernels, report.kernels, name)
         merged.timings |= {f"{name}: {phase}": seconds for phase, seconds in report.timings.items()}
         merged.timings["total"] = max(merged.timings.get("total", 0.0), report.timings.get("total", 0.0))
         merged.steps = max(merged.steps, report.steps)
     merged.entrypoint = ", ".join(dict.fromkeys(names))
     merged.findings = list(findings.values())
     return merged
+
+
+def _joined(known: TargetReport | None, more: TargetReport, name: str) -> TargetReport:
+    """Kernels of several programs, all for one target."""
+    kernels = [replace(kernel, region=f"{name}/{kernel.region}") for kernel in more.kernels]
+    problems = [replace(problem, region=f"{name}/{problem.region}") for problem in more.problems]
+    if known is None:
+        return replace(more, kernels=kernels, problems=problems)
+    return replace(known, kernels=[*known.kernels, *kernels], problems=[*known.problems, *problems])

@@ -197,6 +197,45 @@ def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def target_option(default: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--target",
+        metavar="DEVICE",
+        default=default,
+        show_default=default is not None,
+        help="The device to compile for, which this machine need not have: cuda:sm_80 (A100), cuda:sm_90 (H100) or "
+        "cuda:sm_100 (B200). Needs the triton package (pip install 'magpy[triton]').",
+    )
+
+
+def kernels_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of ``kernels``."""
+    decorators: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        click.argument("entrypoint", metavar="ENTRYPOINT[:LINE]", required=False),
+        click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does."),
+        target_option("cuda:sm_90"),
+        click.option(
+            "--line",
+            metavar="FILE:LINE",
+            help="Only the kernels that compute something of this line, with their Triton source. FILE: a path or its end.",
+        ),
+        click.option(
+            "--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True,
+            help="json: with Triton source and PTX. The program's own stdout goes to stderr.",
+        ),
+        steps_option("2"),
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the program after this time."
+        ),
+        click.option("--cwd", type=click.Path(exists=True, file_okay=False), help="The directory to run the program in."),
+        python_option,
+        color_option,
+    ]  # fmt: skip
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
 def fail_on_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
         "--fail-on",

@@ -19,7 +19,7 @@ from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
 from lsp_server.formats.view import relative
 from lsp_server.selection import Selection
 from magpy_core.findings import Severity
-from magpy_core.runner.request import SESSIONS, RunRequest
+from magpy_core.runner.request import SESSIONS, RunRequest, UnknownTarget, parse_target
 
 Mode = Literal["check", "run"]
 
@@ -63,6 +63,7 @@ class ResolvedSettings:
     html: Path | None = None
     nproc: int = 1
     engine: str = "magpy"
+    target: str = ""  # the device that the captures are compiled for
     compared: bool = False  # one of two runs of the same program, one per engine
     baseline: Path | None = None
     update_baseline: bool = False
@@ -108,6 +109,7 @@ class ResolvedSettings:
             regions=self.regions,
             call_policy=self.call_policy,
             details=self.html is not None,
+            target=self.target,
             session_factory=SESSIONS[self.engine],
             **streams,
         )
@@ -126,6 +128,7 @@ class ResolvedSettings:
             "timeout": self.timeout,
             "backend": self.backend,
             **({"mode": self.compile_mode} if self.mode == "run" else {}),
+            **({"target": self.target} if self.target else {}),
             **({"engine": self.engine} if self.engine != "magpy" else {}),
             "select": list(self.selection.select),
             "ignore": list(self.selection.ignore),
@@ -230,6 +233,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         jobs=options["jobs"],
         nproc=options["nproc"] or target.nproc,
         html=folder(options["html"], "--html"),
+        target=_device(options.get("target"), engine),
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],
         docs_url=chooser.pick("docs-url", None, config.docs_url, None),
@@ -271,6 +275,17 @@ def _baseline(chooser: _Chooser, options: Mapping[str, Any], loaded: Loaded) -> 
     if options["update_baseline"]:
         return writable(str(file), "--baseline")
     return path
+
+
+def _device(target: str | None, engine: str) -> str:
+    if not target:
+        return ""
+    if engine != "magpy":
+        raise click.UsageError("--target compiles MagPy's graphs: use it without --engine.")
+    try:
+        return parse_target(target).target
+    except UnknownTarget as error:
+        raise click.BadParameter(str(error), param_hint="--target") from None
 
 
 def _backend(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from lsp_server.formats.kernels import of_region
 from lsp_server.formats.view import View, clean, count
 from magpy_core.findings import Recompile, RegionSummary, Report
 
@@ -22,6 +23,8 @@ def lines(report: Report, view: View) -> Iterator[Text]:
         yield Text("No region was monitored.")
     for region in report.regions:
         yield _line(region, view)
+        if report.kernels is not None:
+            yield from of_region(region, report.kernels)
 
 
 def _line(region: RegionSummary, view: View) -> Text:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from lsp_server.formats.kernels import of_region
 from lsp_server.formats.view import STYLES, View, clean, count
 from magpy_core.findings import RegionSummary, Report, Severity
 
@@ -16,6 +17,8 @@ def lines(report: Report, view: View) -> Iterator[Text]:
         yield Text("No region was monitored.")
     for region in report.regions:
         yield _line(region, view)
+        if report.kernels is not None:
+            yield from of_region(region, report.kernels)
 
 
 def _line(region: RegionSummary, view: View) -> Text:

@@ -17,6 +17,7 @@ import torch.fx
 from torch.fx.passes.shape_prop import TensorMetadata
 
 from magpy_core._compat.torch.tensor_guards import tensor_check
+from magpy_core._compat.torch.torch_state import Modes
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
@@ -125,6 +126,11 @@ class Capture:
     def refgraph(self) -> RefGraph:
         """What the region read and wrote outside; it no longer refers to any object."""
         return self.trace.refgraph
+
+    @property
+    def modes(self) -> Modes:
+        """torch's modes in the recorded call."""
+        return self.guards.modes
 
     def print_readable(self) -> str:
         """Graph, guards and replay as text."""

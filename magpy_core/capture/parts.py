@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from magpy_core._compat.torch.tensor_guards import global_reason
+from magpy_core._compat.torch.torch_state import get_modes
 from magpy_core.findings import Location
 from magpy_core.guards.explain import read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
@@ -25,6 +26,7 @@ class Guards:
         self.code = code
         self._count = count
         self._global_reason = global_reason()
+        self.modes = get_modes()  # of the recorded call, which has just returned
 
     def __len__(self) -> int:
         return self._count

@@ -1,6 +1,7 @@
 """Diagnostics: what MagPy found, where, why, and what to do about it. Imports nothing from the engine."""
 
 from magpy_core.findings.finding import HERE, NO_ACTION, Finding, Location, Position, Range, Unsupported, Value
+from magpy_core.findings.kernels import Kernel, KernelCode, KernelLine, KernelWork, TargetProblem, TargetReport
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
 from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report
 from magpy_core.findings.step import STEP_KINDS, StepPart, StepReport, StepSample
@@ -13,6 +14,10 @@ __all__ = [
     "CaptureSummary",
     "Code",
     "Finding",
+    "Kernel",
+    "KernelCode",
+    "KernelLine",
+    "KernelWork",
     "Location",
     "Position",
     "Range",
@@ -23,6 +28,8 @@ __all__ = [
     "StepPart",
     "StepReport",
     "StepSample",
+    "TargetProblem",
+    "TargetReport",
     "Unsupported",
     "Value",
     "lookup",

@@ -10,6 +10,7 @@ from typing import Any
 from magpy_core.findings.details import Details
 from magpy_core.findings.finding import Finding
 from magpy_core.findings.json_form import build
+from magpy_core.findings.kernels import TargetReport
 from magpy_core.findings.step import StepReport
 
 SCHEMA_VERSION = "1.0"
@@ -92,6 +93,7 @@ class Report:
     steps: int = 0
     step: StepReport | None = None  # of compiled runs
     details: Details | None = None  # on request only
+    kernels: TargetReport | None = None  # of runs with a target
     version: str = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +106,7 @@ class Report:
             "steps": self.steps,
             **({"step": self.step.to_json()} if self.step is not None else {}),
             **({"details": asdict(self.details)} if self.details is not None else {}),
+            **({"kernels": self.kernels.to_json()} if self.kernels is not None else {}),
         }
 
     @staticmethod

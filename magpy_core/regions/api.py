@@ -22,9 +22,10 @@ from magpy_core.backends import UnknownBackend, get_backend
 from magpy_core.backends.background import waits_by_default
 from magpy_core.backends.tuning import tuned
 from magpy_core.capture.build import Capture
-from magpy_core.findings import Finding, Location, Position, Range
+from magpy_core.findings import Finding, Kernel, Location, Position, Range
 from magpy_core.recording import marks
 from magpy_core.regions import module_call, provider
+from magpy_core.regions.kernels import TargetFailed, kernels_of_capture, kernels_of_regions
 from magpy_core.regions.options import Options
 from magpy_core.regions.plain import disable_module, plain_function
 from magpy_core.regions.region import Region, disabled, line_location
@@ -34,12 +35,14 @@ __all__ = [
     "Capture",
     "GraphBreak",
     "Monitored",
+    "TargetFailed",
     "UnknownBackend",
     "UnsupportedVersion",
     "captures",
     "compile",
     "disable",
     "disabled",
+    "kernels",
     "mark_dynamic",
     "monitor",
     "reset",
@@ -298,6 +301,26 @@ def monitor(target: Callable[..., Any]) -> Callable[..., Monitored]:
 def captures(target: Any) -> list[Capture]:
     """The captures of something ``compile`` returned, newest first; raises TypeError for anything else."""
     return list(region_of(target).captures)
+
+
+def kernels(of: Any, target: str = "cuda:sm_90") -> tuple[Kernel, ...]:
+    """The kernels that ``of`` launches on a device that this machine need not have: Inductor's Triton kernels with their
+    registers, and calls of libraries, each with the lines of the program that it computes and the least time it can take.
+
+    ``of``: a capture, the result of ``monitor(f)(...)``, or something that ``compile`` returned and that has been called.
+    ``target``: ``cuda:sm_80`` (A100), ``cuda:sm_90`` (H100) or ``cuda:sm_100`` (B200). Compiles in forked processes, in
+    seconds to minutes; nothing runs on a device. Raises UnknownTarget, MissingTriton (an ImportError) without the
+    ``triton`` package, TargetFailed if a graph does not compile, TypeError for anything else than these.
+    """
+    if isinstance(of, Capture):
+        report = kernels_of_capture(of, target)
+    elif isinstance(of, Monitored):
+        return tuple(kernel for capture in of.captures for kernel in kernels(capture, target))
+    else:
+        report = kernels_of_regions([region_of(of)], target)
+    if report.problems:
+        raise TargetFailed(report.problems)
+    return tuple(report.kernels)
 
 
 def region_of(target: Any) -> Region:

@@ -23,6 +23,7 @@ from magpy_core.regions.steps import Steps
 from magpy_core.regions.stretches import cut
 
 if TYPE_CHECKING:
+    from magpy_core.findings import TargetReport
     from magpy_core.findings.details import RegionDetail
 
 
@@ -157,6 +158,17 @@ class Session:
         from magpy_core.regions.details import region_detail
 
         return [region_detail(region) for region in self.regions]
+
+    def kernels(self, target: str) -> TargetReport:
+        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408).
+        Raises UnknownTarget, MissingTriton."""
+        from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
+
+        report = kernels_of_regions(self.regions, target)
+        for region in self.regions:
+            for finding in kernel_findings(region, report):
+                region.log.add(finding)
+        return report
 
     @property
     def regions(self) -> list[Region]:

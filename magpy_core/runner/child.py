@@ -64,6 +64,7 @@ class _Program:
         self._sources = Sources(self._named, self._loops)
         self.entry.prepare(self._sources.compile)
         _check_torch(request)
+        _check_triton(request)
         if request["line_buffered"]:
             # The output goes through a pipe to a watching user: line by line, as in a terminal.
             sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -80,6 +81,8 @@ class _Program:
             self.entry.run()
         except BaseException as exc:
             ended = exc
+        if ended is None or self.clock.stopped or isinstance(ended, SystemExit):
+            self.monitoring.compile_for_target()
         # Outside the `except`: the program's excepthook must not see an exception being handled.
         if ended is not None:
             self._ended_by(ended)
@@ -195,6 +198,16 @@ class _Program:
             with suppress(OSError, ValueError, AttributeError):  # closed by the program, or by its reader
                 stream.flush()
         os._exit(0)
+
+
+def _check_triton(request: dict[str, Any]) -> None:
+    """Raises Refused if the request has a target and the compiler for it is not installed."""
+    import importlib.util
+
+    if request.get("target") and importlib.util.find_spec("triton") is None:
+        here = sys.executable
+        text = f"{here} has no triton, which compiles for {request['target']}: run `{here} -m pip install 'magpy[triton]'`."
+        raise Refused(text, "MP903")
 
 
 def _check_torch(request: dict[str, Any]) -> None:

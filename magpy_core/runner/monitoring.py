@@ -32,6 +32,7 @@ class Monitoring:
         self._forward = Forwarder(channel.send)
         self._findings: list[Finding] = []
         self._session: Any = None
+        self._kernels: Any = None
         self.in_region: Callable[[], bool] = lambda: False  # called at each call of a module
         provider.use(self.start)  # functions that the program compiles itself become regions of this session
         self.on_left: Callable[[Any], None] = lambda region: None  # a call of a region has returned
@@ -124,6 +125,20 @@ class Monitoring:
         self.active = False
         self.add("MP901", f"{what} ({type(exc).__name__}: {exc}); the program runs as plain Python.")
 
+    def compile_for_target(self) -> None:
+        """Compiles what was captured for the request's target, in other processes. The program's code has ended, but not its
+        interpreter, which can't start processes any more at its exit. Ctrl-C stops it."""
+        target = self._request.get("target")
+        if not target or self._session is None:
+            return
+        with self._lock:  # who ends the process in the meantime waits for the result
+            try:
+                self._kernels = self._session.kernels(target)
+            except KeyboardInterrupt:
+                return
+            except Exception as exc:
+                self.add("MP901", f"MagPy could not compile for {target} ({type(exc).__name__}: {exc}).")
+
     def add(self, code: str, message: str, *, file: str | None = None, hint: str = "") -> None:
         """Adds a finding of the runner about the whole entrypoint."""
         from magpy_core.findings import Finding, Location, Position, Range
@@ -134,11 +149,14 @@ class Monitoring:
         self._forward.finding(finding)
 
     def close(self, entrypoint: str) -> None:
-        """Sends the report, once, however the program ends."""
+        """Sends the report, once, however the program ends. Another thread that comes here waits until it is sent: then
+        the process may end."""
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
+            if not self._closed:
+                self._closed = True
+                self._send_report(entrypoint)
+
+    def _send_report(self, entrypoint: str) -> None:
         from magpy_core.findings import Report
         from magpy_core.findings.details import Details
 
@@ -149,6 +167,7 @@ class Monitoring:
                 report.regions = [region.summary() for region in self._session.regions]
                 report.step = self._session.step_report() if self.compiles else None
                 report.findings = list(self._session.findings)
+                report.kernels = self._kernels
                 if self.timeline is not None:
                     report.details = Details(self._session.details(), self.timeline.calls())
             except Exception as exc:

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from magpy_core.targets.devices import UnknownTarget as UnknownTarget
+from magpy_core.targets.devices import parse_target as parse_target
+
 if TYPE_CHECKING:
     from magpy_core.findings import Report
 
@@ -25,7 +28,7 @@ COMPILER_SESSION = SESSIONS["dynamo"]
 """The session that may begin with the first function that torch.compile compiles, since findings in functions that the
 program compiles itself are reported too. Other sessions begin with the first call of a region."""
 
-_OF_CHILD = ("mode", "script", "module", "args", "steps", "backend", "compile", "compile_mode", "cache_limit",
+_OF_CHILD = ("mode", "script", "module", "args", "steps", "backend", "compile", "compile_mode", "cache_limit", "target",
              "regions", "call_policy", "stop_grace", "details", "session_factory")  # fmt: skip
 
 
@@ -37,7 +40,8 @@ class RunRequest:
     ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace``: how long a program may run after its last
     step (``finally`` blocks, ``atexit`` functions) before it is killed. ``details``: the report contains complete captures
     and a timeline of calls. ``compile``: whether the program waits for Inductor (it always does if MAGPY_COMPILE is
-    ``foreground`` in the environment). ``compile_mode``: as ``magpy_core.compile(mode=...)``.
+    ``foreground`` in the environment). ``compile_mode``: as ``magpy_core.compile(mode=...)``. ``target``: the device that
+    the captures are compiled for after the run (``cuda:sm_90``); empty: none.
     """
 
     mode: Literal["check", "run"] = "check"
@@ -60,6 +64,7 @@ class RunRequest:
     stderr: Sink = "inherit"
     stop_grace: float = 30.0
     details: bool = False
+    target: str = ""
     session_factory: str = SESSIONS["magpy"]
 
     @property

@@ -220,8 +220,10 @@ def inductor_compile(
     *,
     fallback_random: bool = False,
     options: Mapping[str, Any] | None = None,
+    inner: Callable[..., Any] | None = None,
 ) -> Compiled:
-    """Forward and backward kernels by Inductor, with these ``options``. Takes ownership of ``graph``."""
+    """Forward and backward kernels by Inductor, with these ``options``. Takes ownership of ``graph``. ``inner``: called for
+    each ATen graph in place of Inductor's ``compile_fx_inner``."""
     from torch._dynamo.convert_frame import compile_lock
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
@@ -239,4 +241,5 @@ def inductor_compile(
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
         }
         with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes)):  # type: ignore[attr-defined]
-            return _run(lambda: compile_fx(graph, fakes), fake_mode, config)
+            replaced: dict[str, Any] = {} if inner is None else {"inner_compile": inner}
+            return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)

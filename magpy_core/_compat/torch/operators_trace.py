@@ -41,7 +41,10 @@ def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any
     with fake_mode:
         traced: torch.fx.GraphModule = make_fx(fn, decomposition_table=RNN_LAYERS | FUSED_UPDATES)(*fakes)
     for node in list(traced.graph.nodes):
+        place = node.meta.get("stack_trace")
         node.meta.clear()
+        if place:  # only where the caller keeps the nodes' places
+            node.meta["stack_trace"] = place
         if node.op == "get_attr":
             _make_in_graph(traced, node)
     traced.graph.lint()

@@ -20,6 +20,8 @@ from magpy_core.findings import (
     CaptureSummary,
     Code,
     Finding,
+    Kernel,
+    KernelCode,
     Location,
     Position,
     Range,
@@ -30,6 +32,7 @@ from magpy_core.findings import (
     StepPart,
     StepReport,
     StepSample,
+    TargetReport,
     Unsupported,
     Value,
     lookup,
@@ -165,11 +168,15 @@ def test_schema_names_every_field() -> None:
         ("step", StepReport, {"speedup"}),
         ("step_part", StepPart, set()),
         ("step_sample", StepSample, set()),
+        ("target", TargetReport, set()),
+        ("kernel", Kernel, set()),
+        ("kernel_code", KernelCode, set()),
     ):
         assert set(parts[name]["properties"]) == {f.name for f in fields(cls)} | more, name
+    target = TargetReport("cuda:sm_90", "H100 SXM", 1.0, 2.5)
     written = Finding("MP102", "m", location(), ranks=(1,), steps=2).to_json()
     assert set(parts["finding"]["properties"]) == {*written, "fingerprint"}
-    assert {*schema["properties"]} == {*Report("t.py", step=StepReport()).to_json(), "comparison"}
+    assert {*schema["properties"]} == {*Report("t.py", step=StepReport(), kernels=target).to_json(), "comparison"}
     for name in ("step", "step_part", "step_sample"):
         assert set(parts[name]["required"]) == set(parts[name]["properties"]), name
     assert tuple(parts["step_sample"]["properties"]["kind"]["enum"]) == STEP_KINDS

@@ -1,0 +1,120 @@
+"""The kernels of a program on a device that it is compiled for. Key types: Kernel, TargetReport.
+
+Times are estimates from the device's published figures: the least that a kernel can take. Nothing has run on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+GRAPHS = ("forward", "backward", "inference", "optimizer", "step")
+"""The graphs that kernels belong to. ``inference``: a forward pass without gradients. ``step``: a graph with a backward pass
+inside."""
+
+BOUNDS = ("memory", "compute", "launch")
+"""What limits a kernel: moving its bytes, its arithmetic, or being started."""
+
+
+@dataclass(frozen=True)
+class KernelLine:
+    """A line of the program (1-based) that a kernel computes something of."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """What one launch moves to and from the device's memory, in bytes, and computes. Each input counts once, although a
+    kernel may read it several times. ``dtype``: the arithmetic's type, which decides the peak rate (``tf32``: that of
+    float32 products on tensor cores)."""
+
+    bytes_read: int
+    bytes_written: int
+    flops: int
+    dtype: str
+
+    @property
+    def bytes_moved(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def intensity(self) -> float:
+        """Floating-point operations per byte."""
+        return self.flops / self.bytes_moved if self.bytes_moved else 0.0
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """The code of a Triton kernel. ``registers``: per thread. ``spill_bytes``: stored and loaded again per thread, for want
+    of registers. ``shared_bytes``: per block. ``grid``: the numbers of blocks; empty if they are not known."""
+
+    triton: str
+    ptx: str
+    registers: int
+    spill_bytes: int
+    shared_bytes: int
+    num_warps: int
+    grid: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel and how often a call of its graph launches it. ``kind``: ``triton`` (generated) or ``extern`` (a library's:
+    cuBLAS, cuDNN, attention). ``operators``: what it computes (ATen names). ``us``: the least microseconds of one launch;
+    ``bound``: one of BOUNDS. ``code``: None for libraries."""
+
+    region: str
+    graph: str
+    name: str
+    kind: str
+    operators: tuple[str, ...]
+    lines: tuple[KernelLine, ...]
+    launches: int
+    work: KernelWork
+    us: float
+    bound: str
+    code: KernelCode | None = None
+
+    @property
+    def total_us(self) -> float:
+        """Microseconds of all its launches in a call of the graph."""
+        return self.us * self.launches
+
+
+@dataclass(frozen=True)
+class TargetProblem:
+    """A region that could not be compiled for the device, and why."""
+
+    region: str
+    message: str
+
+
+@dataclass
+class TargetReport:
+    """``target``: as in ``--target``. ``device``: its name. ``bandwidth``: bytes per second. ``launch_us``: the least time
+    that any kernel is assumed to take."""
+
+    target: str
+    device: str
+    bandwidth: float
+    launch_us: float
+    kernels: list[Kernel] = field(default_factory=list)
+    problems: list[TargetProblem] = field(default_factory=list)
+
+    def of_line(self, file: str, line: int) -> list[Kernel]:
+        """The kernels that compute something of this line."""
+        return [kernel for kernel in self.kernels if KernelLine(file, line) in kernel.lines]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def total_us(kernels: Iterable[Kernel]) -> float:
+    return sum(kernel.total_us for kernel in kernels)
+
+
+def total_launches(kernels: Iterable[Kernel]) -> int:
+    return sum(kernel.launches for kernel in kernels)

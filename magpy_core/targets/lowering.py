@@ -1,0 +1,185 @@
+"""The kernels of captures on a device that they are compiled for. Key function: kernels_of; key type: Captured.
+
+Each piece of work (a capture) runs in a forked process: `retarget`, the backends' own preparation, Inductor, Triton, the
+assembler. What comes back is plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core._compat.torch import fake as fake_compat
+from magpy_core._compat.torch import inductor, triton_device
+from magpy_core._compat.torch.torch_state import no_autograd, preserve_torch_state, set_modes
+from magpy_core._compat.torch.triton_lowering import LoweredKernel, keeping_places, lower
+from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
+from magpy_core.backends import cache
+from magpy_core.backends.fakes import FakeInputs
+from magpy_core.backends.gradients import without_autograd
+from magpy_core.backends.lowering import Lowering, needs_lowering
+from magpy_core.backends.preparation import prepare
+from magpy_core.capture.build import Capture
+from magpy_core.findings import Unsupported
+from magpy_core.findings.json_form import build
+from magpy_core.findings.kernels import Kernel, KernelCode, KernelLine, KernelWork, TargetProblem, TargetReport
+from magpy_core.targets import ptxas, roofline
+from magpy_core.targets.devices import Device
+from magpy_core.targets.retarget import example_inputs, retarget, stays_on_cpu
+from magpy_core.targets.worker import WorkerFailed, results_of
+
+_CPU = torch.device("cpu")
+
+
+class MissingTriton(ImportError):
+    """The ``triton`` package is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("Compiling for a target needs the triton package: pip install 'magpy[triton]'.")
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A capture with the id of its region. ``kind``: the region's."""
+
+    region: str
+    kind: str
+    capture: Capture
+
+
+def kernels_of(captured: Sequence[Captured], device: Device) -> TargetReport:
+    """The kernels of these captures on ``device``, and which could not be compiled. Raises MissingTriton."""
+    if not triton_device.has_triton():
+        raise MissingTriton
+    report = TargetReport(device.target, device.title, device.bandwidth, roofline.LAUNCH_US)
+    work: list[Callable[[], Any]] = [_Work(one, device) for one in captured]
+    found: dict[int, Any] = dict(results_of(work))
+    for index, one in enumerate(captured):
+        result = found[index]
+        if isinstance(result, WorkerFailed):
+            text = f"The process that compiled the graph for {device.target} failed: {result}."
+            report.problems.append(TargetProblem(one.region, text))
+            continue
+        report.kernels += [build(Kernel, each) for each in result["kernels"]]
+        report.problems += [TargetProblem(one.region, text) for text in result["problems"]]
+    return report
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Lowers one capture; runs in a forked process."""
+
+    captured: Captured
+    device: Device
+
+    def __call__(self) -> dict[str, Any]:
+        problems: list[str] = []
+        kernels: list[Kernel] = []
+        try:
+            with cache.kept():
+                kernels = self._kernels()
+        except Unsupported as error:
+            problems.append(error.message)
+        except Exception as error:  # a compiler may raise anything, and the report says what
+            problems.append(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        return {"kernels": [asdict(kernel) for kernel in kernels], "problems": problems}
+
+    def _kernels(self) -> list[Kernel]:
+        figures = _figures(self.device)
+        triton_device.stand_in(figures)
+        # torch loops over the parameters on the CPU, and updates them together on CUDA
+        lowered = lowered_graphs(self.captured.capture, combined=self.captured.kind == "optimizer")
+        codes: dict[str, KernelCode] = {}
+        for one in lowered:
+            if one.source and one.source not in codes:
+                codes[one.source] = _code(one, self.device, figures)
+        return grouped(self._kernel(one, codes.get(one.source)) for one in lowered)
+
+    def _kernel(self, one: LoweredKernel, code: KernelCode | None) -> Kernel:
+        work = KernelWork(one.bytes_read, one.bytes_written, one.flops, one.dtype)
+        us, bound = roofline.estimate(self.device, work)
+        lines = tuple(KernelLine(file, line) for file, line in one.places)
+        kind = "triton" if one.source else "extern"
+        graph = self._graph(one)
+        return Kernel(self.captured.region, graph, one.name, kind, one.operators, lines, 1, work, round(us, 3), bound, code)
+
+    def _graph(self, one: LoweredKernel) -> str:
+        if self.captured.kind == "optimizer":
+            return "optimizer"
+        if _has_backward(self.captured.capture):
+            return "step"
+        return one.graph
+
+
+def grouped(kernels: Iterable[Kernel]) -> list[Kernel]:
+    """The same kernels for the same lines as one with several launches, in the order of the first."""
+    launches: dict[Kernel, int] = {}
+    for kernel in kernels:
+        launches[kernel] = launches.get(kernel, 0) + 1
+    return [Kernel(**{**vars(kernel), "launches": count}) for kernel, count in launches.items()]
+
+
+def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[LoweredKernel]:
+    """What Inductor generates for each segment of a capture. ``combined``: independent loops become one
+    kernel. `stand_in` must have been called. Raises Unsupported."""
+    facts = {given.node: given.facts for given in capture.trace.inputs}
+    paths = {given.node: given.source.describe() for given in capture.trace.inputs}
+    known: dict[torch.fx.Node, Any] = {}
+    found: list[LoweredKernel] = []
+    with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs():
+        set_modes(capture.modes)
+        for segment in capture.segments:
+            if not segment.nodes:
+                continue
+            inputs = example_inputs(segment.inputs, facts, known)
+            on_cpu = {i for i, n in enumerate(segment.inputs) if n in facts and stays_on_cpu(paths[n], facts[n])}
+            module = segment.module()
+            for node, value in zip(module.graph.find_nodes(op="placeholder"), inputs.fakes, strict=True):
+                if not isinstance(value, torch.Tensor):
+                    node.meta["magpy_scalar"] = type(value)
+            found += _lowered(retarget(module), inputs, on_cpu, combined=combined)
+            if segment is not capture.segments[-1]:
+                with inputs.fake_mode:
+                    known.update(zip(segment.outputs, module(*inputs.fakes), strict=True))
+    return found
+
+
+def _lowered(graph: torch.fx.GraphModule, inputs: FakeInputs, on_cpu: set[int], *, combined: bool) -> list[LoweredKernel]:
+    """One graph, as `backends.aot` compiles it, but as one, without blocks, and without the checks of CPU kernels."""
+    mode, fakes = inputs
+    with ExitStack() as context:
+        graph = prepare(graph, fakes, _CPU)
+        if needs_lowering(graph):
+            lowered = Lowering(graph, fakes, mode, inductor.hoist()).run()
+            graph, fakes = lowered.graph, lowered.fakes
+            on_cpu = {i for i, (index, wrapped) in enumerate(lowered.inputs) if wrapped is not None or index in on_cpu}
+        with keeping_places():
+            differentiated = without_autograd(graph, fakes, mode)
+        if differentiated is not None:
+            graph, fakes = differentiated.graph, differentiated.fakes
+            context.enter_context(no_autograd())
+        return lower(lambda inner: inductor.inductor_compile(graph, fakes, mode, inner=inner), on_cpu, combined=combined)
+
+
+def _code(one: LoweredKernel, device: Device, figures: triton_device.DeviceFigures) -> KernelCode:
+    made = triton_device.compile_kernel(one.name, one.source, one.numels, figures)
+    used = ptxas.resources(made.ptx, triton_device.assembler(device.capability), device.architecture)
+    return KernelCode(
+        one.source.strip("\n"), made.ptx, used.registers, used.spill_bytes, made.shared_bytes, made.num_warps, made.grid
+    )
+
+
+def _figures(device: Device) -> triton_device.DeviceFigures:
+    return triton_device.DeviceFigures(
+        device.title, device.capability, device.multiprocessors, device.registers, device.threads, device.warp,
+        device.shared_bytes, device.memory_bytes,
+    )  # fmt: skip
+
+
+def _has_backward(capture: Capture) -> bool:
+    return any(node.target is torch.autograd.grad for node in capture.nodes)

@@ -1,0 +1,69 @@
+"""``magpy-lsp kernels`` on a program that trains: what a user sees. Needs the ``triton`` package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("triton")
+
+PROGRAM = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(32, 64)
+        self.norm = nn.LayerNorm(64)
+
+    def forward(self, x):
+        h = self.up(x)
+        h = F.gelu(h)
+        return self.norm(h)
+
+
+model = Model()
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(10):
+    optimizer.zero_grad()
+    loss = model(torch.randn(16, 32)).square().mean()
+    loss.backward()
+    optimizer.step()
+    print("step", step)
+"""
+
+
+def kernels(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(PROGRAM, encoding="utf-8")
+    command = [sys.executable, "-m", "lsp_server.cli", "kernels", *args]
+    env = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=280, check=False)
+
+
+def test_a_training_program_has_forward_backward_and_optimizer_kernels(tmp_path: Path) -> None:
+    done = kernels(tmp_path, "train.py", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "step 0" in done.stderr and "step 9" not in done.stderr
+    found: dict[str, list[Any]] = {}
+    for kernel in json.loads(done.stdout)["kernels"]:
+        found.setdefault(kernel["graph"], []).append(kernel)
+    lines = {graph: {at["line"] for kernel in of for at in kernel["lines"]} for graph, of in found.items()}
+    assert lines == {"forward": {13, 14, 15}, "backward": {13, 14, 15}, "optimizer": {24}}
+    assert all(".target sm_90a" in k["code"]["ptx"] for of in found.values() for k in of if k["kind"] == "triton")
+
+
+def test_a_line_shows_its_triton(tmp_path: Path) -> None:
+    done = kernels(tmp_path, "train.py:14", "--target", "cuda:sm_100")
+    assert done.returncode == 0, done.stderr
+    assert "train.py on B200 (cuda:sm_100)" in done.stdout and "@triton.jit" in done.stdout
+    assert "train.py:14  h = F.gelu(h)" in done.stdout and max(map(len, done.stdout.splitlines()[:12])) <= 100

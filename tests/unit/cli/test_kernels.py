@@ -1,0 +1,134 @@
+"""``magpy-lsp kernels`` and ``check --target``, with a fake runner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from lsp_server.cli import kernels
+from lsp_server.cli.main import cli
+from magpy_core.findings import Report, TargetReport
+from magpy_core.findings.report import report_schema
+from magpy_core.runner.request import Kind, Outcome, RunRequest
+from tests.unit.formats.test_kernels import FUSED, PRODUCT, REPORT
+
+
+class Tool:
+    def __init__(self, folder: Path) -> None:
+        self.script = folder / "train.py"
+        self.script.write_text("x = 1\n", encoding="utf-8")
+        self.report: TargetReport | None = REPORT
+        self.kind: Kind = "ok"
+        self.requests: list[RunRequest] = []
+
+    def launch(self, request: RunRequest, nproc: int) -> Any:
+        self.requests.append(request)
+        message = "" if self.kind == "ok" else "It failed."
+        outcome = Outcome(self.kind, 0, None, message, Report("train.py", kernels=self.report))
+
+        class Handle:
+            def __init__(self) -> None:
+                self.outcome = outcome
+
+            def __iter__(self) -> Iterator[Any]:
+                return iter(())
+
+            def interrupt(self) -> None: ...
+            def cancel(self) -> None: ...
+
+        return Handle()
+
+    def __call__(self, *args: str) -> Result:
+        return CliRunner().invoke(cli, ["kernels", *args], prog_name="magpy-lsp")
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
+    made = Tool(tmp_path)
+    monkeypatch.setattr(kernels.kernels, "__defaults__", (made.launch,))
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def test_the_program_runs_two_steps_for_the_target(tool: Tool) -> None:
+    result = tool("train.py", "--target", "a100", "--", "--lr", "3")
+    (request,) = tool.requests
+    assert (request.target, request.steps, request.mode, request.args) == ("cuda:sm_80", 2, "check", ["--lr", "3"])
+    assert result.exit_code == 0 and "train.py on H100 SXM (cuda:sm_90): 2 kernels in 2 graphs" in result.output
+
+
+def test_an_unknown_target_is_a_usage_error(tool: Tool) -> None:
+    result = tool("train.py", "--target", "tpu")
+    assert result.exit_code == 2 and "known: cuda:sm_80" in " ".join(result.output.split()) and not tool.requests
+
+
+def test_a_line_selects_kernels_and_shows_their_source(tool: Tool) -> None:
+    shown = tool("train.py", "--line", "model.py:9").output
+    assert "@triton.jit" in shown and "mm" not in shown
+    assert "@triton.jit" not in tool("train.py").output
+
+
+def test_a_line_of_the_script_follows_its_name(tool: Tool) -> None:
+    at = replace(FUSED.lines[0], file=str(tool.script), line=7)
+    tool.report = replace(REPORT, kernels=[replace(FUSED, lines=(at,)), PRODUCT])
+    result = tool("train.py:7")
+    assert tool.requests[0].script == "train.py" and "1 kernel in 1 graph" in result.output
+
+
+def test_a_line_without_kernels_says_which_have_some(tool: Tool) -> None:
+    result = tool("train.py", "--line", "model.py:5")
+    assert result.exit_code == 2 and "kernels compute something of lines 3-4,9" in result.output
+
+
+def test_a_line_has_a_file(tool: Tool) -> None:
+    assert "is not FILE:LINE" in tool("train.py", "--line", "12").output
+
+
+def test_json_has_everything(tool: Tool) -> None:
+    result = tool("train.py", "--format", "json")
+    data = json.loads(result.stdout)
+    assert data["kernels"][0]["code"]["ptx"] == ".target sm_90a" and data["problems"][0]["region"] == "other"
+    report = Report("train.py", kernels=REPORT).to_json()
+    jsonschema.validate(json.loads(json.dumps(report)), report_schema())
+    assert Report.from_json(json.loads(json.dumps(report))).kernels == REPORT
+
+
+@pytest.mark.parametrize(("kind", "status"), [("failed", 3), ("tool-error", 2)])
+def test_a_program_that_fails_has_no_kernels(tool: Tool, kind: Kind, status: int) -> None:
+    tool.kind = kind
+    result = tool("train.py")
+    assert result.exit_code == status and "It failed." in result.output
+
+
+def test_a_run_without_a_report_says_so(tool: Tool) -> None:
+    tool.report = None
+    result = tool("train.py")
+    assert result.exit_code == 2 and "before its graphs could be compiled" in result.output
+
+
+def test_a_target_needs_our_engine(tool: Tool) -> None:
+    args = ["check", "train.py", "--target", "h100", "--engine", "dynamo"]
+    result = CliRunner().invoke(cli, args, prog_name="magpy-lsp")
+    assert result.exit_code == 2 and "--target compiles MagPy's graphs" in result.output
+
+
+def test_an_interpreter_without_triton_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the program runs, which may take long."""
+    import importlib.util
+
+    from magpy_core.runner.child import _check_triton
+    from magpy_core.runner.entrypoint import Refused
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    _check_triton({"target": ""})
+    with pytest.raises(
+        Refused, match=r"has no triton, which compiles for cuda:sm_90: run `.* -m pip install 'magpy\[triton\]'`"
+    ):
+        _check_triton({"target": "cuda:sm_90"})
