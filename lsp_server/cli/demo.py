@@ -29,7 +29,8 @@ def demo(into: str, *, check: Callable[[list[str]], int]) -> int:
     click.echo(
         f"\nNext:\n"
         f"  1. Open {shown} in your editor: {script.name}:{line} cuts the model's graph in two.\n"
-        f"  2. Fix it: `clamp` changes nothing below the limit, so the `if` is not needed. Replace lines {line} and {line + 1} by\n"
+        f"  2. Fix it: `clamp` changes nothing below the limit, so the `if` is not needed.\n"
+        f"     Replace lines {line} and {line + 1} by\n"
         f"         {_FIXED}\n"
         f"     and run `magpy-lsp check {shown}` again: the model is one graph.\n"
         f"  3. magpy-lsp run {shown}    # trains it with the model compiled, and times a step\n"

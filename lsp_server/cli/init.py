@@ -47,7 +47,7 @@ def init(path: str, *, force: bool, ci: bool, baseline: bool, check: Callable[[l
     if baseline:
         return _first_baseline(root, check)
     click.echo(f"\nNext: {_command('check', root)}")
-    click.echo("To fail on new findings only, later: magpy-lsp init --force --baseline")
+    click.echo("To fail on new findings only, later: magpy-lsp init --baseline --force --no-ci")
     return 0
 
 

@@ -9,9 +9,10 @@ import tomllib
 from pathlib import Path
 
 from magpy_core import __version__
+from magpy_core.runner.bootstrap import SUPPORTED_TORCH
 
 _TEXT = """\
-# Runs the programs of [tool.magpy] for a few steps, and fails on new graph breaks, recompiles and exceeded budgets.
+# Runs the programs of [tool.magpy] for a few steps; fails on graph breaks and other findings that are not in the baseline.
 name: MagPy
 
 on: [push, pull_request]
@@ -29,7 +30,7 @@ jobs:
         with:
           python-version: "{python}"
       # The build of torch for CPUs, which is much smaller.
-      - run: python -m pip install torch --index-url https://download.pytorch.org/whl/cpu
+      - run: python -m pip install "torch{torch}" --index-url https://download.pytorch.org/whl/cpu
       - run: {packages}
       - run: magpy-lsp check --format github
 """
@@ -52,9 +53,11 @@ def workflow_text(root: Path) -> str:
         packages.append("-r requirements.txt")
     elif (root / "setup.py").exists() or _is_package(root / "pyproject.toml"):
         packages.append("-e .")
+    first, end = (".".join(map(str, version)) for version in SUPPORTED_TORCH)
     return _TEXT.format(
         folder="" if below == "." else _FOLDER.format(json.dumps(below)),
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        torch=f">={first},<{end}",
         packages=" ".join([*packages, f"magpy=={__version__}"]),
     )
 

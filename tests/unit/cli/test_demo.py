@@ -41,16 +41,21 @@ def test_a_check_that_fails_names_the_doctor(tmp_path: Path, capsys: pytest.Capt
     assert "magpy-lsp doctor" in captured.err and "Fix it" not in captured.out
 
 
-def test_the_finding_is_at_the_line_and_the_fix_removes_it(tmp_path: Path) -> None:
+def test_the_finding_is_at_the_line_that_the_text_names(tmp_path: Path) -> None:
     done = tool(tmp_path, "demo", "--into", "new")
     assert done.returncode == 0, done.stderr
-    line = cut_line()
-    assert f"new/train.py:{line}:12: MP101 [warning]" in done.stdout.decode()
-    assert "Found 1 finding (1 warning) in 1 file." in done.stdout.decode()
-    script = tmp_path / "new" / "train.py"
+    out, line = done.stdout.decode(), cut_line()
+    assert f"new/train.py:{line}:12: MP101 [warning]" in out and "Found 1 finding (1 warning) in 1 file." in out
+    assert f"train.py:{line} cuts the model's graph" in out
+
+
+@pytest.mark.slow
+def test_the_fix_makes_the_model_one_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo(str(tmp_path / "new"), check=ok) == 0
+    script, line = tmp_path / "new" / "train.py", cut_line()
     lines = script.read_text().splitlines(keepends=True)
     lines[line - 1 : line + 1] = [lines[line].replace("    ", "", 1)]
-    assert lines[line - 1].strip().encode() in done.stdout, "the text names this line"
+    assert lines[line - 1].strip() in capsys.readouterr().out, "the text names this line"
     script.write_text("".join(lines))
     fixed = tool(tmp_path, "check", "new/train.py", "--format", "json")
     assert fixed.returncode == 0, fixed.stderr

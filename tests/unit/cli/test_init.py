@@ -65,7 +65,7 @@ def test_a_fresh_project(project: Path) -> None:
         "Created pyproject.toml: the entrypoint is train.py.\n"
         "Wrote .github/workflows/magpy.yml: checks every push and pull request on GitHub.\n"
         "\nNext: magpy-lsp check\n"
-        "To fail on new findings only, later: magpy-lsp init --force --baseline\n"
+        "To fail on new findings only, later: magpy-lsp init --baseline --force --no-ci\n"
     )
 
 
@@ -148,7 +148,8 @@ def test_force_replaces_the_entrypoints_alone(project: Path) -> None:
     write(project, train=TRAINS)
     (project / "pyproject.toml").write_text(
         f'{COMMENTED}\n[tool.magpy]  # ours\nsteps = 7\nentrypoint = "old.py"\n# limits\n[tool.magpy.budgets]\nguards = 5\n'
-        '[[tool.magpy.entrypoints]]\nname = "a"\nprogram = "a.py"\nargs = [\n  "x",\n]\n[tool.magpy.entrypoints.env]\nA = "1"\n'
+        '[[tool.magpy.entrypoints]]\nname = "a"\nprogram = "a.py"\nargs = [\n  "x",\n]\n'
+        '[tool.magpy.entrypoints.env]\nA = "1"\n'
         "[tool.other]\nb = 1\n"
     )
     assert call("--force").exit_code == 0
