@@ -1,4 +1,4 @@
-"""The command ``magpy-lsp``: check, run, kernels, diff, explain, doctor, cache, server. Key function: main.
+"""The command ``magpy-lsp``: check, run, kernels, init, demo, diff, explain, doctor, cache, server. Key function: main.
 
 Only click is imported here; each command imports what it needs. No command imports torch: the user's program runs in a
 separate process.
@@ -84,6 +84,36 @@ def kernels(**options: Any) -> None:
     from lsp_server.cli.kernels import kernels as show
 
     sys.exit(show(click.get_current_context().meta[PROGRAM_ARGS], options))
+
+
+@cli.command()
+@click.argument("path", type=click.Path(exists=True), default=".")
+@click.option("--force", is_flag=True, help="Replace the entrypoints of an existing [tool.magpy], and the workflow.")
+@click.option("--ci/--no-ci", default=True, show_default=True, help="Write .github/workflows/magpy.yml.")
+@click.option("--baseline", is_flag=True, help="Run a check, and write its findings to a baseline as known ones.")
+def init(path: str, **options: Any) -> None:
+    """Set a project up: find its entrypoints, and write [tool.magpy] and a CI workflow.
+
+    PATH is the project's folder, or a script in it that is the entrypoint. Only --baseline runs a program. An existing
+    [tool.magpy] is not changed without --force, which replaces its entrypoints and keeps its other settings.
+
+    Exit status: 0 written, 2 nothing written; with --baseline, also those of `check`.
+    """
+    from lsp_server.cli.init import init as set_up
+
+    sys.exit(set_up(path, check=_check_status, **options))
+
+
+@cli.command()
+@click.option("--into", default="magpy-demo", show_default=True, metavar="DIR", help="The new folder for the example.")
+def demo(into: str) -> None:
+    """Copy a small training script into a new folder, check it, and say what to do next.
+
+    Exit status: 0 the check found what it should, 2 the folder exists or can't be written, 3 the script failed.
+    """
+    from lsp_server.cli.demo import demo as show
+
+    sys.exit(show(into, check=_check_status))
 
 
 @cli.command()
@@ -201,6 +231,15 @@ def _program(command: str, options: dict[str, Any]) -> NoReturn:
         click.echo("\n\n".join(effective.describe() for effective in effectives))
         sys.exit(0)
     sys.exit(execute(effectives))
+
+
+def _check_status(args: list[str]) -> int:
+    """Runs ``check`` with these arguments; returns the exit status."""
+    from lsp_server.cli.program import execute
+    from lsp_server.cli.settings import resolve
+
+    with check.make_context("check", args) as context:
+        return execute(resolve("check", context.meta[PROGRAM_ARGS], context.params))
 
 
 def main() -> NoReturn:

@@ -137,3 +137,8 @@ def _print_outcome(run: Finished, report: Report, *, alone: bool) -> None:
     shown = to_stdout and not _has_no_report(run)
     if outcome.message and not (shown and any(f.message == outcome.message for f in report.findings)):
         click.echo(f"magpy-lsp: {who}{clean(outcome.message)}", err=True)
+    script = run.effective.script
+    if outcome.kind == "bad-entrypoint" and script and not os.path.exists(os.path.join(run.effective.cwd or "", script)):
+        click.echo(
+            "magpy-lsp: `magpy-lsp init` finds the programs of a project; `magpy-lsp demo` shows an example.", err=True
+        )

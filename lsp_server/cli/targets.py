@@ -48,7 +48,8 @@ def targets(script: str | None, module: str | None, args: list[str], cwd: str | 
         found.insert(0, _default_target(loaded.settings.entrypoint, args, cwd, loaded))
     if not found:
         raise click.UsageError(
-            "No program to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy] in pyproject.toml."
+            "No program to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy] in pyproject.toml. "
+            "`magpy-lsp init` finds the programs of a project and writes this; `magpy-lsp demo` shows an example."
         )
     if len(found) > 1 and args:
         names = ", ".join(t.name or str(t.script or t.module) for t in found)

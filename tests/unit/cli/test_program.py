@@ -373,6 +373,14 @@ def test_what_was_never_run_is_one_sentence_on_stderr(tool: Tool, kind: Kind) ->
     assert json.loads(as_json.stdout)["findings"][0]["code"] == "MP908"
 
 
+def test_a_missing_program_names_the_next_command(tool: Tool) -> None:
+    tool.kind, tool.message = "bad-entrypoint", "trian.py does not exist: check the path."
+    result = tool("check", "trian.py")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "`magpy-lsp init` finds the programs of a project" in result.stderr
+    assert "`magpy-lsp init`" in tool("run").stderr, "no program at all"
+
+
 def test_a_failed_program_is_told_once_and_its_findings_are_kept(tool: Tool) -> None:
     tool.kind, tool.message = "failed", "The program raised ValueError: no."
     tool.add("MP102")
