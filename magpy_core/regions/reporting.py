@@ -116,6 +116,10 @@ def _effect_message(code: str, names: list[str]) -> str:
     return f"{what} {are} {verb} by the region; replay repeats it."
 
 
+_NOT_MADE = ("absent", "None")  # what state is before the first call creates it
+_VALUE_HINT = "If the value differs in every call, keep it out of the region or limit it to a few distinct values."
+
+
 def recompile_finding(region: RegionView, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:
     """Why a region is captured again."""
     place = failure.location
@@ -138,11 +142,17 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     others = f" ({more} other values changed too)" if more > 0 else ""
     text = f"{changed}, so {region.name} was captured again{others}."
     finding = Finding("MP201", text, place, hint=_recompile_hint(failure), region=region.id, values=values, path=path)
-    if recordings == 1 or failure.name.endswith(".training") or failure.name.startswith("torch's"):
+    is_state = failure.old in _NOT_MADE and not any(
+        known.code == "MP201" and known.location == place and known.values[0].name == failure.name
+        for known in region.findings.values()
+    )
+    if recordings == 1 or is_state or failure.name.endswith(".training") or failure.name.startswith("torch's"):
         # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to fix
         finding.severity_override = Severity.INFORMATION
         if not finding.hint.startswith(NO_ACTION):
             finding.hint = f"{NO_ACTION} if it happens once. {finding.hint}"
+    elif failure.old in _NOT_MADE:
+        finding.hint = _VALUE_HINT
     return finding
 
 
@@ -163,7 +173,7 @@ def _recompile_hint(failure: Failure) -> str:
     """What to do about this value."""
     if failure.name.startswith("torch's") or failure.name.endswith(".training"):
         return "No action needed: each of the two states gets its own capture, once."
-    if failure.old == "absent" or failure.old == "None":
+    if failure.old in _NOT_MADE:
         return (
             "No action needed for state that the first call creates: the second call is captured again, later ones are not."
         )
@@ -173,7 +183,7 @@ def _recompile_hint(failure: Failure) -> str:
         return "Define the function once, outside the loop: each new function object needs a capture of its own."
     if failure.number:
         return "The region depends on the exact number: keep it in a 0-d tensor, or out of conditions and sizes."
-    return "If the value differs in every call, keep it out of the region or limit it to a few distinct values."
+    return _VALUE_HINT
 
 
 _OPTIMIZERS = os.path.join("torch", "optim") + os.sep

@@ -1,0 +1,56 @@
+"""How severe it is that a region was captured again."""
+
+from __future__ import annotations
+
+import torch
+
+import magpy_core
+from magpy_core.findings import Finding
+from magpy_core.regions.api import region_of
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.mode, self.cache = "a", None
+
+
+def captured_again(changes: list[tuple[str, object]]) -> list[Finding]:
+    """What is reported of a region whose object changes so between calls."""
+    holder = Holder()
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2 if holder.mode == "a" else x * 3
+        return y if holder.cache is None else y + 1
+
+    compiled = magpy_core.compile(region, backend="eager")
+    x = torch.ones(3)
+    compiled(x)
+    for name, value in changes:
+        setattr(holder, name, value)
+        for _ in range(2):
+            assert torch.equal(compiled(x), region(x))
+    return [finding for finding in region_of(compiled).findings.values() if finding.code == "MP201"]
+
+
+def test_the_second_capture_is_a_fact() -> None:
+    (finding,) = captured_again([("mode", "b")])
+    assert not finding.is_actionable
+
+
+def test_state_that_a_later_call_creates_is_a_fact() -> None:
+    mode, state = captured_again([("mode", "b"), ("cache", torch.ones(1))])
+    assert not mode.is_actionable and not state.is_actionable
+    assert state.hint.startswith("No action needed for state")
+
+
+def test_other_values_that_go_on_changing_are_not() -> None:
+    findings = captured_again([("mode", "b"), ("mode", "c")])
+    assert [finding.is_actionable for finding in findings] == [False, True]
+    assert not findings[1].hint.startswith("No action")
+
+
+def test_state_that_is_made_and_dropped_is_not() -> None:
+    findings = captured_again([("mode", "b"), ("cache", torch.ones(1)), ("cache", None), ("cache", [1]), ("cache", None)])
+    state = [finding for finding in findings if finding.values[0].name.endswith("cache")]
+    assert [f.is_actionable for f in state] == [False, True]
+    assert not state[1].hint.startswith("No action")
