@@ -33,7 +33,7 @@ def demo(into: str, *, check: Callable[[list[str]], int]) -> int:
         f"     Replace lines {line} and {line + 1} by\n"
         f"         {_FIXED}\n"
         f"     and run `magpy-lsp check {shown}` again: the model is one graph.\n"
-        f"  3. magpy-lsp run {shown}    # trains it with the model compiled, and times a step\n"
+        f"  3. magpy-lsp run {shown}    # compiles it while it trains, and says whether that pays\n"
         f"  4. magpy-lsp init    # in your own project: finds its programs and sets up CI"
     )
     return 0
