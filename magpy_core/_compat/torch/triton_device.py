@@ -111,7 +111,18 @@ def stand_in(figures: DeviceFigures) -> None:
         setattr(CudaInterface.Worker, name, staticmethod(answers[name]))
     torch.accelerator.current_accelerator = lambda check_available=False: None
     helpers.set_driver_to_gpu = lambda: None
+    _forget_devices()
     triton.runtime.driver.set_active(_Driver(figures))
+
+
+def _forget_devices() -> None:
+    """torch keeps what it has found out about this machine: that Triton can't run here, say."""
+    from torch._inductor import utils as of_inductor
+    from torch.utils import _triton as of_triton
+
+    for function in [*vars(of_triton).values(), *vars(of_inductor).values()]:
+        if callable(clear := getattr(function, "cache_clear", None)):
+            clear()
 
 
 def guard_without_device() -> None:

@@ -38,7 +38,7 @@ def test_one_graph_for_each_side() -> None:
         names = [str(n.target) for n in capture.operator_graph.graph.nodes if n.op.startswith("call")]
         assert not any("all" in name or "bool" in name for name in names), "the decision is not in the graph"
     (finding,) = [f for f in region.findings.values() if f.code == "MP101"]
-    assert "before the graph runs" in finding.message and finding.severity is Severity.WARNING
+    assert "before the graph runs" in finding.message and finding.severity is Severity.INFORMATION
     assert region.summary().complete and region.summary().graph_breaks == 0
 
 
