@@ -164,6 +164,7 @@ def test_what_varies_at_each_call_stays_outside(tmp_path: Path) -> None:
     assert step.name == "training loop" and step.hits >= 25 and step.captures <= 2
 
 
+@pytest.mark.slow
 def test_a_traceback_is_that_of_plain_python(tmp_path: Path) -> None:
     source = """
     def main():
@@ -208,6 +209,7 @@ def test_a_loop_in_a_recorded_function_is_part_of_it(tmp_path: Path) -> None:
     assert outer.complete and outer.hits >= 6 and of_steps(ran) == []
 
 
+@pytest.mark.slow
 def test_imported_modules_are_cut_too_and_nothing_is_written_beside_them(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -117,6 +117,7 @@ def test_a_cause_that_a_region_reports_is_one_finding_to_act_on(tmp_path: Path) 
     assert ran.finding("MP103").is_actionable and not ran.finding("MP406").is_actionable
 
 
+@pytest.mark.slow
 def test_functions_that_are_no_steps(tmp_path: Path) -> None:
     """A loop of steps and a generator of steps, whose loops' bodies are regions, and the closure of a step."""
     ran = run(
@@ -164,6 +165,7 @@ def test_functions_that_are_no_steps(tmp_path: Path) -> None:
     assert calls == {"optimizer: Adam": 6}
 
 
+@pytest.mark.slow
 def test_methods_closures_two_optimizers_and_one_that_the_program_defines(tmp_path: Path) -> None:
     ran = run(
         tmp_path,
@@ -231,6 +233,7 @@ def test_methods_closures_two_optimizers_and_one_that_the_program_defines(tmp_pa
     assert all(r.complete and r.hits >= 2 for r in ran.outcome.report.regions)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_called_elsewhere_too(tmp_path: Path) -> None:
     ran = run(
         tmp_path,
@@ -251,6 +254,7 @@ def test_a_model_that_is_called_elsewhere_too(tmp_path: Path) -> None:
     assert ran.regions() == {"model: Sequential": 13, "train_step": 11}
 
 
+@pytest.mark.slow
 def test_an_exception_in_a_step_looks_as_in_plain_python(tmp_path: Path) -> None:
     source = """
         def train_step(x):
@@ -268,6 +272,7 @@ def test_an_exception_in_a_step_looks_as_in_plain_python(tmp_path: Path) -> None
     assert ran.regions() == {"train_step": 12}
 
 
+@pytest.mark.slow
 def test_a_function_made_anew_for_each_epoch(tmp_path: Path) -> None:
     ran = run(
         tmp_path,
@@ -289,6 +294,7 @@ def test_a_function_made_anew_for_each_epoch(tmp_path: Path) -> None:
     assert ran.regions() == {"train_step": 3, "train_step #2": 3, "train_step #3": 3} | parts
 
 
+@pytest.mark.slow
 def test_what_a_refused_optimizer_wraps(tmp_path: Path) -> None:
     ran = run(
         tmp_path,

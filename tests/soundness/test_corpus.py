@@ -86,7 +86,13 @@ def test_indistinguishable(program: Program, monkeypatch: pytest.MonkeyPatch, ca
         file.write(f"{program.name} {any(captured[:2])}\n")
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if "alone" not in p.options], ids=str)
+_CHANGED = [p for p in PROGRAMS if "alone" not in p.options]
+_SHARE = 4  # one in as many is changed at random by the fast tests
+
+
+@pytest.mark.parametrize(
+    "program", [pytest.param(p, id=str(p), marks=[pytest.mark.slow] * bool(i % _SHARE)) for i, p in enumerate(_CHANGED)]
+)
 def test_random_changes(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAGPY_DICT_TAGS", "always")  # the first level of every guard, from the first call on
     report = run(program, random_schedule(program, random.Random(f"corpus {program.name}")))

@@ -554,7 +554,9 @@ def test_eager(name: str) -> None:
     check(PROGRAMS[name], "eager")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * bool(i % 8)) for i, name in enumerate(PROGRAMS)]
+)
 def test_aot_eager(name: str) -> None:
     check(PROGRAMS[name], "aot_eager")
 
@@ -610,7 +612,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name: str, backend: str) -> None:
     def make_world() -> World:
