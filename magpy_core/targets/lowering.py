@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,8 +21,9 @@ from magpy_core._compat.torch.torch_state import no_autograd, preserve_torch_sta
 from magpy_core._compat.torch.triton_lowering import LoweredKernel, keeping_places, lower
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
+from magpy_core.backends.calling import Direct, adapt
 from magpy_core.backends.fakes import FakeInputs
-from magpy_core.backends.gradients import without_autograd
+from magpy_core.backends.gradients import call_without_autograd, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.capture.build import Capture
@@ -124,16 +126,32 @@ def grouped(kernels: Iterable[Kernel]) -> list[Kernel]:
     return [Kernel(**{**vars(kernel), "launches": count}) for kernel, count in launches.items()]
 
 
+@dataclass(frozen=True)
+class LoweredSegment:
+    """A segment of a capture on the device. ``fn``: takes its inputs, and can be called if its modules were loaded."""
+
+    kernels: list[LoweredKernel]
+    fn: Direct
+
+
 def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[LoweredKernel]:
     """What Inductor generates for each segment of a capture. ``combined``: independent loops become one
     kernel. `stand_in` must have been called. Raises Unsupported."""
+    return [kernel for segment in lowered_segments(capture, combined=combined).values() for kernel in segment.kernels]
+
+
+def lowered_segments(
+    capture: Capture, *, combined: bool = False, load: Callable[[Path], Callable[..., Any]] | None = None
+) -> dict[int, LoweredSegment]:
+    """The segments that have operations, by position (see `lowered_graphs`). ``load``: as for
+    `_compat.torch.triton_lowering.lower`."""
     facts = {given.node: given.facts for given in capture.trace.inputs}
     paths = {given.node: given.source.describe() for given in capture.trace.inputs}
     known: dict[torch.fx.Node, Any] = {}
-    found: list[LoweredKernel] = []
+    found: dict[int, LoweredSegment] = {}
     with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs():
         set_modes(capture.modes)
-        for segment in capture.segments:
+        for index, segment in enumerate(capture.segments):
             if not segment.nodes:
                 continue
             inputs = example_inputs(segment.inputs, facts, known)
@@ -142,28 +160,40 @@ def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[LoweredK
             for node, value in zip(module.graph.find_nodes(op="placeholder"), inputs.fakes, strict=True):
                 if not isinstance(value, torch.Tensor):
                     node.meta["magpy_scalar"] = type(value)
-            found += _lowered(retarget(module), inputs, on_cpu, combined=combined)
+            found[index] = _lowered(retarget(module), inputs, on_cpu, combined, load)
             if segment is not capture.segments[-1]:
                 with inputs.fake_mode:
                     known.update(zip(segment.outputs, module(*inputs.fakes), strict=True))
     return found
 
 
-def _lowered(graph: torch.fx.GraphModule, inputs: FakeInputs, on_cpu: set[int], *, combined: bool) -> list[LoweredKernel]:
+def _lowered(
+    graph: torch.fx.GraphModule, inputs: FakeInputs, on_cpu: set[int], combined: bool,
+    load: Callable[[Path], Callable[..., Any]] | None,
+) -> LoweredSegment:  # fmt: skip
     """One graph, as `backends.aot` compiles it, but as one, without blocks, and without the checks of CPU kernels."""
     mode, fakes = inputs
+    arity, numbers = len(fakes), None
     with ExitStack() as context:
         graph = prepare(graph, fakes, _CPU)
         if needs_lowering(graph):
-            lowered = Lowering(graph, fakes, mode, inductor.hoist()).run()
-            graph, fakes = lowered.graph, lowered.fakes
-            on_cpu = {i for i, (index, wrapped) in enumerate(lowered.inputs) if wrapped is not None or index in on_cpu}
+            numbers = Lowering(graph, fakes, mode, inductor.hoist()).run()
+            graph, fakes = numbers.graph, numbers.fakes
+            on_cpu = {i for i, (index, wrapped) in enumerate(numbers.inputs) if wrapped is not None or index in on_cpu}
         with keeping_places():
             differentiated = without_autograd(graph, fakes, mode)
         if differentiated is not None:
             graph, fakes = differentiated.graph, differentiated.fakes
             context.enter_context(no_autograd())
-        return lower(lambda inner: inductor.inductor_compile(graph, fakes, mode, inner=inner), on_cpu, combined=combined)
+        lowered = lower(
+            lambda inner: inductor.inductor_compile(graph, fakes, mode, inner=inner), on_cpu, combined=combined, load=load
+        )
+    fn, boxed, _ = lowered.compiled
+    if differentiated is not None:
+        fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)
+    if numbers is not None:
+        fn = adapt(numbers, arity, fn, boxed)
+    return LoweredSegment(lowered.kernels, fn)
 
 
 def _code(one: LoweredKernel, device: Device, figures: triton_device.DeviceFigures) -> KernelCode:

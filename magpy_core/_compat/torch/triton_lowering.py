@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.fx
@@ -55,6 +55,13 @@ class LoweredKernel:
     numels: dict[str, int] = field(default_factory=dict)
 
 
+class Lowering(NamedTuple):
+    """``compiled``: what ``compile_it`` has returned."""
+
+    kernels: list[LoweredKernel]
+    compiled: Any
+
+
 @contextmanager
 def keeping_places() -> Iterator[None]:
     """Traces in the block keep the places of the nodes that they run."""
@@ -65,13 +72,15 @@ def keeping_places() -> Iterator[None]:
 
 
 def lower(
-    compile_it: Callable[[Callable[..., Any]], Any], on_cpu: Collection[int] = (), *, combined: bool = False
-) -> list[LoweredKernel]:
+    compile_it: Callable[[Callable[..., Any]], Any], on_cpu: Collection[int] = (), *, combined: bool = False,
+    load: Callable[[Path], Callable[..., Any]] | None = None,
+) -> Lowering:  # fmt: skip
     """The kernels that Inductor generates for `stand_in`'s device, one per launch.
 
     ``compile_it(inner)`` calls Inductor on a graph with fake CPU tensors, with ``inner`` in place of its inner compiler.
     ``on_cpu``: the positions of inputs that stay on the CPU. ``combined``: independent loops become one
-    kernel. Raises what Inductor raises."""
+    kernel. ``load``: the function that runs a generated module; without it, what is compiled can't be called. Raises what
+    Inductor raises."""
     from torch._functorch import config as functorch_config
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx_inner
@@ -95,9 +104,9 @@ def lower(
         "combo_kernels": combined,
     }
     with inductor_config.patch(patches), functorch_config.patch({"enable_autograd_cache": False}), ExitStack() as stack:
-        _watch(stack, found)
-        compile_it(inner)
-    return found.kernels
+        _watch(stack, found, load or (lambda path: _never_called))
+        compiled = compile_it(inner)
+    return Lowering(found.kernels, compiled)
 
 
 def _inputs(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
@@ -216,8 +225,8 @@ def _graph() -> str:
     return "backward" if V.graph.is_backward else "inference" if V.graph.is_inference else "forward"
 
 
-def _watch(stack: ExitStack, found: _Launches) -> None:
-    """Notes what Inductor generates, and lets it load nothing that it has generated."""
+def _watch(stack: ExitStack, found: _Launches, load: Callable[[Path], Callable[..., Any]]) -> None:
+    """Notes what Inductor generates, which only ``load`` loads."""
     from torch._inductor.codecache import PyCodeCache
     from torch._inductor.codegen.triton import TritonScheduling
     from torch._inductor.fx_passes import fuse_attention
@@ -225,7 +234,7 @@ def _watch(stack: ExitStack, found: _Launches) -> None:
 
     define: Any
     extern: Any
-    define, extern, load = (
+    define, extern, loaded = (
         TritonScheduling.define_kernel,
         Scheduler.codegen_extern_call,
         PyCodeCache.__dict__["load_by_key_path"],
@@ -242,12 +251,12 @@ def _watch(stack: ExitStack, found: _Launches) -> None:
 
     def load_by_key_path(cls: Any, key: str, path: str, *args: Any, **kwargs: Any) -> Any:
         found.loads(Path(path).read_text(encoding="utf-8"))
-        return SimpleNamespace(__file__=path, call=_never_called, recursively_apply_fns=None)
+        return SimpleNamespace(__file__=path, call=load(Path(path)), recursively_apply_fns=None)
 
     replaced: list[tuple[Any, str, Any, Any]] = [
         (TritonScheduling, "define_kernel", define, define_kernel),
         (Scheduler, "codegen_extern_call", extern, codegen_extern_call),
-        (PyCodeCache, "load_by_key_path", load, classmethod(load_by_key_path)),
+        (PyCodeCache, "load_by_key_path", loaded, classmethod(load_by_key_path)),
         # its replacements are traced under autograd, on tensors of the device, which autograd's engine refuses
         (fuse_attention, "_sfdp_init", fuse_attention._sfdp_init, lambda *args, **kwargs: None),
     ]

@@ -1,0 +1,1 @@
+"""Small programs whose CUDA kernels Triton's interpreter runs on the CPU."""
