@@ -29,11 +29,11 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()
-
+scale = torch.nn.Linear(1, 1)
 
 class Probe(torch.nn.Module):
     def forward(self, x):
-        if rank == 1 and x.sum() > 0:
+        if rank == 1 and scale(x).sum() > -100:
             x = x * 2
         return x
 
