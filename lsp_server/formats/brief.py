@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from lsp_server.formats.kernels import of_region
+from lsp_server.formats.regions import each
 from lsp_server.formats.view import View, clean, count
 from magpy_core.findings import Recompile, RegionSummary, Report
 
@@ -19,12 +19,7 @@ _SIZE = re.compile(r"\.(shape|stride\(\))(\[\d+\])?$")
 
 def lines(report: Report, view: View) -> Iterator[Text]:
     """The step's speed-up, where it was measured, is in the line of the step."""
-    if not report.regions:
-        yield Text("No region was monitored.")
-    for region in report.regions:
-        yield _line(region, view)
-        if report.kernels is not None:
-            yield from of_region(region, report.kernels)
+    yield from each(report, view, _line)
 
 
 def _line(region: RegionSummary, view: View) -> Text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
@@ -13,10 +13,15 @@ from magpy_core.findings import RegionSummary, Report, Severity
 
 
 def lines(report: Report, view: View) -> Iterator[Text]:
+    yield from each(report, view, _line)
+
+
+def each(report: Report, view: View, line: Callable[[RegionSummary, View], Text]) -> Iterator[Text]:
+    """``line`` of each region, and what it launches on a target."""
     if not report.regions:
         yield Text("No region was monitored.")
     for region in report.regions:
-        yield _line(region, view)
+        yield line(region, view)
         if report.kernels is not None:
             yield from of_region(region, report.kernels)
 

@@ -9,14 +9,14 @@ import linecache
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from magpy_core.findings import Finding, Kernel, Location, Position, Range, TargetProblem, TargetReport, Value
+from magpy_core.findings import Finding, Kernel, TargetProblem, TargetReport, Value
 from magpy_core.findings.kernels import total_launches
+from magpy_core.regions.region import Region, line_location
 from magpy_core.targets.devices import parse_target
 from magpy_core.targets.roofline import FEW_US
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-    from magpy_core.regions.region import Region
 
 _MANY = 20  # launches of a graph: fewer cost little, however short they are
 _MOST_SHORT = 0.8  # of the launches
@@ -71,7 +71,7 @@ def kernel_findings(region: Region, report: TargetReport) -> Iterator[Finding]:
 
 def _spills(region: Region, kernel: Kernel, device: str) -> Finding:
     assert kernel.code is not None
-    where = _line(kernel.lines[0].file, kernel.lines[0].line)
+    where = line_location(kernel.lines[0].file, kernel.lines[0].line)
     text = linecache.getline(where.file, kernel.lines[0].line).strip()
     quoted = f"`{text}`" if text else "this line"
     spilled, registers = kernel.code.spill_bytes, kernel.code.registers
@@ -85,9 +85,3 @@ def _launch_bound(region: Region, launches: int, short: int, device: str) -> Fin
     text = f"A call of {region.name} launches {launches} kernels on {device}; {took}, about as long as a launch from Python."
     values = (Value("launches", str(launches)), Value("short", str(short)))
     return Finding("MP408", text, region.location, region=region.id, values=values)
-
-
-def _line(file: str, line: int) -> Location:
-    text = linecache.getline(file, line)
-    start = len(text) - len(text.lstrip())
-    return Location(file, Range(Position(line - 1, start), Position(line - 1, max(len(text.rstrip()), start))))
