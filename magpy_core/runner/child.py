@@ -206,7 +206,7 @@ def _check_triton(request: dict[str, Any]) -> None:
 
     if request.get("target") and importlib.util.find_spec("triton") is None:
         here = sys.executable
-        text = f"{here} has no triton, which compiles for {request['target']}: run `{here} -m pip install triton`."
+        text = f"{here} has no triton, which compiles for {request['target']}: run `{here} -m pip install 'magpy[triton]'`."
         raise Refused(text, "MP903")
 
 

@@ -42,7 +42,7 @@ class MissingTriton(ImportError):
     """The ``triton`` package is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("Compiling for a target needs the triton package: pip install triton.")
+        super().__init__("Compiling for a target needs the triton package: pip install 'magpy[triton]'.")
 
 
 @dataclass(frozen=True)
