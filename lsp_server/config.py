@@ -26,6 +26,7 @@ from lsp_server.entrypoints import Entrypoint
 from lsp_server.toml_lines import key_lines
 from magpy_core.findings import Finding, Location, Position, Range, Severity
 from magpy_core.findings.registry import REGISTRY, matching
+from magpy_core.runner.request import UnknownTarget, parse_target
 
 BACKENDS = ("inductor", "aot_eager", "eager")
 COMPILE_MODES = ("default", "max", "quick")
@@ -41,13 +42,14 @@ Policies = NewType("Policies", dict[str, str])
 Backend = NewType("Backend", str)
 CompileMode = NewType("CompileMode", str)
 WebAddress = NewType("WebAddress", str)
+DeviceName = NewType("DeviceName", str)
 Entrypoints = NewType("Entrypoints", tuple[Entrypoint, ...])
 
 
 @attrs.frozen
 class Settings:
     """The table's content. ``steps`` and ``fail_on`` apply to ``check``; ``run`` takes them only from its command line.
-    ``mode`` applies to ``run``."""
+    ``mode`` applies to ``run``, ``target`` to ``check`` and ``kernels``."""
 
     entrypoint: str | None = None
     steps: Steps | None = None
@@ -59,6 +61,7 @@ class Settings:
     severity: Severities = attrs.field(factory=lambda: Severities({}))
     backend: Backend | None = None
     mode: CompileMode | None = None
+    target: DeviceName | None = None
     baseline: str | None = None
     docs_url: WebAddress | None = None
     call_policy: Policies = attrs.field(factory=lambda: Policies({}))
@@ -290,6 +293,19 @@ def _mode(value: Any, _: Any) -> CompileMode:
     return CompileMode(_one_of(COMPILE_MODES, value))
 
 
+def device_name(text: str) -> str:
+    """The full name of a target (``cuda:sm_90``). Raises UnknownTarget, with the known ones."""
+    return parse_target(text).target
+
+
+def _target(value: Any, _: Any) -> DeviceName:
+    expect(isinstance(value, str), 'the name of a device, like "cuda:sm_90"', value)
+    try:
+        return DeviceName(device_name(value))
+    except UnknownTarget as error:
+        raise InvalidValue(("", f"is invalid: {error}")) from None
+
+
 def is_web_address(text: str) -> bool:
     return re.fullmatch(r"https?://[^/\s]+\S*", text) is not None
 
@@ -304,7 +320,7 @@ def _converter() -> Converter:
     hooks: dict[Any, Callable[[Any, Any], Any]] = {
         str | None: _string, Steps | None: _steps, Seconds | None: _seconds, Codes: _codes, Names: _names,
         Severity | None: _severity, Severities: _severities, Policies: _policies, Backend | None: _backend,
-        CompileMode | None: _mode,
+        CompileMode | None: _mode, DeviceName | None: _target,
         Budgets: budgets, Entrypoints: entrypoints, WebAddress | None: _web_address,
     }  # fmt: skip
     for kind, hook in hooks.items():

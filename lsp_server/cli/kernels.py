@@ -27,7 +27,7 @@ _WITH_LINE = re.compile(r"(.+):(\d+)$")
 _UNUSED: dict[str, Any] = {
     "backend": "eager", "baseline": None, "details": False, "exit_zero": True, "fail_on": None, "formats": (), "html": None,
     "ignore": None, "jobs": None, "nproc": None, "output": None, "select": None, "statistics": False,
-    "update_baseline": False,
+    "update_baseline": False, "usual_target": "cuda:sm_90",
 }  # fmt: skip
 
 

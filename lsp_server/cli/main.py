@@ -46,7 +46,7 @@ def cli() -> None:
 @program_options
 @engine_option
 @steps_option("3")
-@target_option(None)
+@target_option("none")
 @fail_on_option("warning")
 def check(**options: Any) -> None:
     """Run a program for a few steps under the monitor and print the findings.

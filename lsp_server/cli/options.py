@@ -197,14 +197,13 @@ def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def target_option(default: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def target_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
         "--target",
         metavar="DEVICE",
-        default=default,
-        show_default=default is not None,
         help="The device to compile for, which this machine need not have: cuda:sm_80 (A100), cuda:sm_90 (H100) or "
-        "cuda:sm_100 (B200). Needs the triton package (pip install 'magpy[triton]').",
+        "cuda:sm_100 (B200). Needs the triton package (pip install 'magpy[triton]'). "
+        f"[default: `target` under [tool.magpy], else {default}]",
     )
 
 

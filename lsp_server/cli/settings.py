@@ -15,11 +15,11 @@ import click
 from lsp_server.budgets import Budgets, Limits
 from lsp_server.cli.outputs import Outputs, folder, outputs, writable
 from lsp_server.cli.targets import Target, config_start, interpreter, targets
-from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
+from lsp_server.config import BACKENDS, ConfigError, Loaded, device_name, load_for
 from lsp_server.formats.view import relative
 from lsp_server.selection import Selection
 from magpy_core.findings import Severity
-from magpy_core.runner.request import SESSIONS, RunRequest, UnknownTarget, parse_target
+from magpy_core.runner.request import SESSIONS, RunRequest, UnknownTarget
 
 Mode = Literal["check", "run"]
 
@@ -233,7 +233,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         jobs=options["jobs"],
         nproc=options["nproc"] or target.nproc,
         html=folder(options["html"], "--html"),
-        target=_device(options.get("target"), engine),
+        target=_device(chooser, options, config.target, engine),
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],
         docs_url=chooser.pick("docs-url", None, config.docs_url, None),
@@ -277,13 +277,16 @@ def _baseline(chooser: _Chooser, options: Mapping[str, Any], loaded: Loaded) -> 
     return path
 
 
-def _device(target: str | None, engine: str) -> str:
-    if not target:
-        return ""
+def _device(chooser: _Chooser, options: Mapping[str, Any], configured: str | None, engine: str) -> str:
+    """The device to compile for; empty: none. The table's is for MagPy's engine only."""
+    given = options.get("target")
     if engine != "magpy":
-        raise click.UsageError("--target compiles MagPy's graphs: use it without --engine.")
+        if given:
+            raise click.UsageError("--target compiles MagPy's graphs: use it without --engine.")
+        return ""
+    target = chooser.pick("target", given, configured, options.get("usual_target", ""))
     try:
-        return parse_target(target).target
+        return device_name(target) if target not in ("", "none") else ""
     except UnknownTarget as error:
         raise click.BadParameter(str(error), param_hint="--target") from None
 

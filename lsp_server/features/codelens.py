@@ -1,6 +1,6 @@
-"""Code lenses: "Check" and "Run compiled" on an entrypoint, a summary on each region.
+"""Code lenses: "Check" and "Run compiled" on an entrypoint, a summary on each region, kernels on each function.
 
-Key functions: entry_lenses, region_lenses.
+Key functions: entry_lenses, region_lenses, kernel_lenses.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from lsprotocol import types
 
 from lsp_server.features.documents import Document
 from lsp_server.features.entrypoint import entrypoint_line
+from lsp_server.features.kernels import of_functions, of_regions, short_line
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.summary import region_line, total_line
 
-SHOW_GRAPH = "magpy.showOperatorGraph"
+SHOW_GRAPH, SHOW_TRITON = "magpy.showOperatorGraph", "magpy.showTriton"
 CHECK, RUN_COMPILED, CANCEL, CLEAR = "magpy.check", "magpy.runCompiled", "magpy.cancel", "magpy.clear"
 COMPARE = "magpy.compare"
 
@@ -72,4 +73,22 @@ def region_lenses(document: Document, runs: Iterable[RunFindings], *, own: bool,
         for line, uri in startable:
             argument = {"uri": uri, "wait": False}
             lenses += [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]
+    return lenses
+
+
+def kernel_lenses(document: Document, runs: Iterable[RunFindings], *, own: bool) -> list[types.CodeLens]:
+    """What a call of each region launches on the target, at its definition; for each other function, what its lines
+    launch. ``own``: the client is our extension, where a click opens the kernels' code."""
+    lenses = []
+    for run in runs:
+        if run.kernels is None:
+            continue
+        of_region = of_regions(document, run, run.kernels)
+        taken = {line for line, *_ in of_region}
+        wholes = [(line, line, region, kernels) for line, region, kernels in of_region]
+        parts = [(first, last, "", kernels) for first, last, kernels in of_functions(document, run, run.kernels, taken)]
+        for first, last, region, kernels in (*wholes, *parts):
+            title = short_line(run.kernels.device, kernels)
+            argument = {"uri": document.uri, "first": first, "last": last, "region": region}
+            lenses.append(_lens(first, title, SHOW_TRITON if own else "", argument if own else None))
     return lenses

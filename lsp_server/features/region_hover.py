@@ -63,6 +63,10 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
         lines.append(f"- {_part(part, run.step)}")
     if region.recompiles:
         lines.append(f"- recaptured because of {_changes(region.recompiles)}")
+    if run.kernels is not None:
+        from lsp_server.formats.kernels import of_region  # here, so that the server starts faster
+
+        lines += [f"- {line.plain.strip()}" for line in of_region(region, run.kernels)]
     return lines
 
 

@@ -11,7 +11,7 @@ from lsp_server.features.settings import Settings
 from lsp_server.features.tracking import Tracker
 from lsp_server.formats.view import ranks
 from lsp_server.selection import Selection
-from magpy_core.findings import Finding, Location, RegionSummary, Severity, StepReport
+from magpy_core.findings import Finding, Location, RegionSummary, Severity, StepReport, TargetReport
 from magpy_core.findings.details import Details, RegionDetail
 
 
@@ -48,6 +48,7 @@ class RunFindings:
         self.regions: dict[str, RegionSummary] = {}
         self.details: Details | None = None  # captures in full, once the run has ended
         self.step: StepReport | None = None  # of a compiled run, once it has ended
+        self.kernels: TargetReport | None = None  # of a run with a target, once they are made
         self.steps = 0
         self._places: dict[str, set[tuple[str, int]]] = {}
         self.complete = False  # the run has ended

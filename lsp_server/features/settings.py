@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsp_server.config import BACKENDS, is_web_address
+from lsp_server.config import BACKENDS, device_name, is_web_address
 from lsp_server.config_tables import entrypoints
 from lsp_server.config_values import InvalidValue
 from lsp_server.entrypoints import Entrypoint
 from magpy_core.findings import REGISTRY, Finding, Severity
+from magpy_core.runner.request import UnknownTarget
 
 SECTION = "magpy"
 
@@ -19,13 +20,15 @@ SECTION = "magpy"
 class Settings:
     """``severity`` maps a code (``MP204``) or family (``MP2``) to a severity, or to None for "off".
 
-    None in ``steps``, ``timeout`` and ``backend``: not set, so ``[tool.magpy]`` or the default applies.
+    None in ``steps``, ``timeout``, ``backend`` and ``target``: not set, so ``[tool.magpy]`` or the default applies. An empty
+    ``target``: no kernels, whatever the table says.
     """
 
     interpreter: str = ""
     steps: int | None = None
     timeout: float | None = None
     backend: str | None = None
+    target: str | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     severity: Mapping[str, Severity | None] = field(default_factory=dict)
@@ -75,6 +78,8 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     take("timeout", "timeout", number(timeout), timeout, "a number of seconds, 0 for none")
     backend = raw.get("backend")
     take("backend", "backend", backend in ("", *BACKENDS), backend or None, f"one of {', '.join(BACKENDS)}")
+    known, target = _device(raw.get("target"))
+    take("target", "target", known, target, "none, or a device like cuda:sm_90")
     strings = isinstance(args, (list, tuple)) and all(isinstance(a, str) for a in args)
     take("args", "args", strings, tuple(args) if strings and args is not None else (), "a list of strings")
     pairs = isinstance(env, Mapping) and all(isinstance(k, str) and isinstance(v, str) for k, v in env.items())
@@ -95,6 +100,16 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
                 problems.append(f"setting {path} {message.rstrip('.')}")
     severity, more = _parse_severity(raw.get("severity"))
     return Settings(**values, severity=severity), problems + more
+
+
+def _device(raw: object) -> tuple[bool, str | None]:
+    """Whether a value of ``target`` is valid, and what it means."""
+    if raw in ("", "none"):
+        return True, None if raw == "" else ""
+    try:
+        return True, device_name(str(raw))
+    except UnknownTarget:
+        return False, None
 
 
 def _parse_severity(raw: object) -> tuple[dict[str, Severity | None], list[str]]:

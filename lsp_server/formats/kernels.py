@@ -146,17 +146,24 @@ def _source(number: int, kernel: Kernel, view: View, colored: bool) -> Iterator[
         place = f"  {view.path(at.file)}:{at.line}  "
         text = (view.sources.line(at.file, at.line - 1) or "").strip()
         yield Text.assemble((place, "dim"), shorten(clean(text), max(view.width - len(place), 20)))
-    work, code = kernel.work, kernel.code
-    flops = f"{work.flops / 1e6:,.2f} MFLOP, {work.intensity:.2f} FLOP per byte" if work.flops else "no arithmetic"
-    yield Text(f"  reads {size(work.bytes_read)}, writes {size(work.bytes_written)}; {flops} in {work.dtype}")
-    if code is None:
+    for line in figures(kernel):
+        yield Text(f"  {line}")
+    if kernel.code is None:
         yield Text("  A library's kernel: it has no Triton source.", "dim")
         return
-    blocks = " x ".join(map(str, code.grid)) if code.grid else "unknown"
-    figures = f"  grid {blocks}, {count(code.num_warps, 'warp')}, {count(code.registers, 'register')} per thread, "
-    yield Text(f"{figures}{size(code.shared_bytes)} shared memory, {size(code.spill_bytes)} spilled")
-    text = clean(kernel_text(code.triton))
+    text = clean(kernel_text(kernel.code.triton))
     yield Syntax("", "python", theme="ansi_dark").highlight(text) if colored else Text(text)
+
+
+def figures(kernel: Kernel) -> Iterator[str]:
+    """What a kernel moves and computes and, if it is Triton's, what it takes of the device."""
+    work, code = kernel.work, kernel.code
+    flops = f"{work.flops / 1e6:,.2f} MFLOP, {work.intensity:.2f} FLOP per byte" if work.flops else "no arithmetic"
+    yield f"reads {size(work.bytes_read)}, writes {size(work.bytes_written)}; {flops} in {work.dtype}"
+    if code is not None:
+        blocks = " x ".join(map(str, code.grid)) if code.grid else "unknown"
+        threads = f"grid {blocks}, {count(code.num_warps, 'warp')}, {count(code.registers, 'register')} per thread, "
+        yield f"{threads}{size(code.shared_bytes)} shared memory, {size(code.spill_bytes)} spilled"
 
 
 def kernel_text(source: str) -> str:

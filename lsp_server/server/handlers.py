@@ -13,6 +13,7 @@ from lsp_server.features import codelens, inlay
 from lsp_server.features.code_actions import SHOW_DOCUMENTATION, ActionRequest, actions_for
 from lsp_server.features.documents import Document, key_of, path_of
 from lsp_server.features.hover import hover_text
+from lsp_server.features.kernels import kernel_text
 from lsp_server.features.positions import from_units, lsp_range
 from lsp_server.features.region_hover import guard_text, region_text
 from lsp_server.features.settings import SECTION
@@ -201,12 +202,14 @@ def _register_features(server: MagpyServer) -> None:
         if not settings.code_lens:
             return []
         run = server.runs.of_uri(document.uri)
-        running = None if run is None else f"{run.verb}…"
+        running = None if run is None else f"{run.verb.removesuffix(' of')}…"
         runs = list(server.board.runs())
         last = next((found for found in reversed(runs) if found.uri == document.uri and found.engine == "magpy"), None)
         names = names_for(document.path, settings, server.folder_of(document.path))
         entry = codelens.entry_lenses(document, running, last, names)
-        return entry + codelens.region_lenses(document, runs, own=server.handles_status, running=running is not None)
+        own = server.handles_status
+        shown = entry + codelens.region_lenses(document, runs, own=own, running=running is not None)
+        return shown + codelens.kernel_lenses(document, runs, own=own)
 
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
     async def inlay_hints(params: types.InlayHintParams) -> list[types.InlayHint]:
@@ -252,19 +255,21 @@ def _hover_in_cell(server: MagpyServer, document: Document, at: types.Position) 
 
 
 def _other_hover(server: MagpyServer, document: Document, at: types.Position) -> types.Hover | None:
-    """The hover over a guarded value or a region's definition."""
+    """The hover over a guarded value or a region's definition, and over a line with kernels."""
     runs = list(server.board.runs())
     kind = types.MarkupKind.Markdown if server.hover_markdown else types.MarkupKind.PlainText
     if at.line >= len(document.lines):
         return None
     column = from_units(document.lines[at.line], at.character, server.encoding)
     guarded = guard_text(document, Position(at.line, column), runs)
+    kernels = kernel_text(document, at.line, runs, links=server.handles_status and server.hover_markdown)
     if guarded is not None:
         text, where = guarded
         lines = document.lines[where.start.line : where.end.line + 1]
-        return types.Hover(types.MarkupContent(kind, text), lsp_range(where, where.start.line, lines, server.encoding))
-    about = region_text(document, at.line, runs)
-    return None if about is None else types.Hover(types.MarkupContent(kind, about))
+        content = types.MarkupContent(kind, "\n\n".join(filter(None, (text, kernels))))
+        return types.Hover(content, lsp_range(where, where.start.line, lines, server.encoding))
+    about = "\n\n".join(filter(None, (region_text(document, at.line, runs), kernels)))
+    return types.Hover(types.MarkupContent(kind, about)) if about else None
 
 
 def _register_commands(server: MagpyServer) -> None:

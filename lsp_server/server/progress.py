@@ -41,7 +41,7 @@ class RunProgress:
             return
         if self._ended:
             return
-        percentage = 0 if self._run.steps else None  # without a number of steps, progress is indeterminate
+        percentage = None if self._run.percentage is None else 0  # without a number of steps, progress is indeterminate
         message = self._run.summary()
         begin = types.WorkDoneProgressBegin("MagPy", cancellable=True, message=message, percentage=percentage)
         progress.begin(self._token, begin)
@@ -72,9 +72,7 @@ class RunProgress:
         self._pending_report = None
         if not self._ended:
             self._last = time.monotonic()
-            steps = self._run.steps
-            percentage = min(100, 100 * self._run.step // steps) if steps else None
-            report = types.WorkDoneProgressReport(message=self._run.summary(), percentage=percentage)
+            report = types.WorkDoneProgressReport(message=self._run.summary(), percentage=self._run.percentage)
             self._server.work_done_progress.report(self._token, report)
 
 

@@ -33,11 +33,12 @@ from lsp_server.repeats import merged
 from lsp_server.server.targets import Target
 from lsp_server.server.worker import Refused, RunOptions, Worker, options_to_settings, selection_of
 from magpy_core.findings import Finding, RegionSummary, Report
-from magpy_core.runner.request import SESSIONS, Outcome
+from magpy_core.runner.request import SESSIONS, Outcome, parse_target
 
 log = logging.getLogger(__name__)
 Mode = Literal["check", "compiled"]
 _GARBAGE_REPORTED = 3
+_PERCENT_OF_STEPS = 20  # of a progress bar, if kernels are made after the steps
 
 
 class Untrusted(Exception):
@@ -82,6 +83,8 @@ class Run:
         self.state = RunState.STARTING
         self.step = 0
         self.steps = 0  # stop the program after this many; 0: run to its end
+        self.lowering: tuple[int, int] | None = None  # after the program's end: captures with kernels, and all captures
+        self.lowering_for = ""  # the device's name
         self.doing = "starting"
         self.failure = ""
         self.compiling = CompileProgress()
@@ -101,7 +104,18 @@ class Run:
 
     @property
     def verb(self) -> str:
+        if self.lowering is not None:
+            return "Compiling kernels of"
         return "Checking" if self.mode == "check" else "Running"
+
+    @property
+    def percentage(self) -> int | None:
+        """How much is done; None without a number of steps. Kernels take longer than a few steps."""
+        if not self.steps:
+            return None
+        of_steps = _PERCENT_OF_STEPS if self.lowering_for else 100
+        done, of = self.lowering or (0, 1)
+        return int(of_steps * min(1.0, self.step / self.steps) + (100 - of_steps) * done / max(of, 1))
 
     def counts(self) -> dict[str, int]:
         return severity_counts(severity for _, severity in self.found.diagnosed())
@@ -113,6 +127,8 @@ class Run:
         if self.state.active:
             of = f" of {self.steps}" if self.steps else ""
             where = f"step {self.step}{of}" if self.step else self.doing
+            if self.lowering is not None:
+                where = f"{self.lowering[0]} of {count(self.lowering[1], 'graph')} for {self.lowering_for}"
             head = f"{self.verb} {self.target.label}" + (f": {where}" if where else "")
             head += f" · {compiling}" if (compiling := self.compiling.text()) else ""
             return f"{head} · {found}" if any(counts.values()) else head
@@ -128,6 +144,10 @@ class Run:
             parts.insert(0, step)
         elif self.mode == "compiled" and speedups:
             parts.append(f"up to {max(speedups):.2f}x")
+        if self.found.kernels is not None:
+            parts.append(f"{count(len(self.found.kernels.kernels), 'kernel')} for {self.found.kernels.device}")
+        elif self.lowering is not None:
+            parts.append(f"no kernels for {self.lowering_for}")
         return f"{self.target.label}: {' · '.join(parts)} · {found} · {self.ended_at - self.started_at:.1f} s"
 
     def result(self) -> dict[str, Any]:
@@ -270,7 +290,9 @@ class RunManager:
         try:
             await self._follow(run)
         except asyncio.CancelledError:
-            run.state = run.stop_as
+            # Whoever cancels while kernels are made does without them, and keeps what the program's own run has shown.
+            only_kernels = run.lowering is not None and run.found.complete and run.stop_as is RunState.CANCELLED
+            run.state = RunState.DONE if only_kernels else run.stop_as
         except Refused as refusal:
             self._begin(run)
             self._client.changed({key for finding in refusal.findings for key in run.found.add(finding)})
@@ -299,12 +321,14 @@ class RunManager:
             python=target.python,
             timeout=target.timeout,
             nproc=target.nproc,
+            device=target.device,
         )
         worker = Worker(options, run.settings, lambda stream, data: self._client.output(run, stream, data))
         run.finding_filter, run.loaded = FindingFilter(worker.selection, run.found.tracker), worker.loaded
         run.found.selection = worker.selection
         run.found.configured_docs_url = worker.loaded.settings.docs_url
         run.steps = worker.request.steps
+        run.lowering_for = parse_target(worker.request.target).title if worker.request.target else ""
         try:
             async for message in worker.start():
                 self._message(run, message)
@@ -324,24 +348,18 @@ class RunManager:
             worded = [_for_editor(finding) for finding in run.outcome.report.findings]
             report = replace(run.outcome.report, findings=[*worded, *_over_budget(run, run.outcome)])
             report, run.suppressed = run.finding_filter.filter_report(
-                report, run.target.engine, flag_unused=run.outcome.kind == "ok"
+                report, run.target.engine, flag_unused=run.outcome.kind == "ok" and not run.state.active
             )
             kept = report.findings
         run.found.findings = {finding.key: finding for finding in kept}
         run.found.version += 1
 
     def _complete(self, run: Run, outcome: Outcome) -> None:
-        """Replaces the streamed findings and regions by those of the complete report."""
-        before = run.found.keys()
-        run.outcome, run.raw = outcome, {}
-        self._filter(run)
+        """The run has ended: its report is complete."""
         report = outcome.report
-        run.found.regions = {region.id: region for region in report.regions}
-        run.found.details, run.found.step, run.found.complete = report.details, report.step, True
-        run.found.steps = max(run.found.steps, report.steps)
-        self._client.changed(before | run.found.keys())
         states = {"ok": RunState.DONE, "cancelled": RunState.CANCELLED}
         run.state = states.get(outcome.kind, RunState.FAILED)
+        self._take_report(run, outcome)
         run.failure = options_to_settings(outcome.message) if run.state is RunState.FAILED else ""
         if run.state is RunState.DONE:
             shown = replace(report, findings=merged(run.found.findings.values()))
@@ -349,6 +367,18 @@ class RunManager:
             text = report_text(shown, view, table=run.mode == "compiled" and run.epilogue is None)
             text = text if run.epilogue is None else f"{text}\n\n{run.epilogue(report)}"
             self._client.output(run, "report", f"\n{text}\n".encode())
+
+    def _take_report(self, run: Run, outcome: Outcome) -> None:
+        """Replaces the streamed findings and regions by those of a report."""
+        before = run.found.keys()
+        run.outcome, run.raw = outcome, {}
+        self._filter(run)
+        report = outcome.report
+        run.found.regions = {region.id: region for region in report.regions}
+        run.found.details, run.found.step, run.found.complete = report.details, report.step, True
+        run.found.kernels = report.kernels
+        run.found.steps = max(run.found.steps, report.steps)
+        self._client.changed(before | run.found.keys())
 
     def _message(self, run: Run, body: Mapping[str, Any]) -> None:
         """Handles one message of the worker, which may be malformed: the user's program runs in its process."""
@@ -385,6 +415,16 @@ class RunManager:
             case "compiling":
                 run.compiling.take(body)
                 self._notify(run)
+            case "captured":
+                report = Report.from_json(body["report"])
+                known = {finding.key for finding in report.findings}  # of one rank
+                report.findings += [finding for key, finding in run.raw.items() if key not in known]
+                self._take_report(run, Outcome("ok", None, None, "", report))
+                self._notify(run, lenses=True)
+            case "lowering":
+                lenses = run.lowering is None
+                run.lowering = int(body["done"]), int(body["of"])
+                self._notify(run, lenses=lenses)
             case "stopping":
                 run.doing = "stopping the program"
                 self._notify(run)

@@ -1,7 +1,7 @@
 """Validates the argument of a run command and looks up configured entrypoints.
 
 Key types: Target; key function: target_of. An argument is ``{uri, name?, module?, args?, steps?, cwd?, env?, python?,
-timeout?, nproc?, engine?}``. ``name`` is that of an entrypoint of the setting ``magpy.entrypoints`` or of
+timeout?, nproc?, target?, engine?}``. ``name`` is that of an entrypoint of the setting ``magpy.entrypoints`` or of
 ``[[tool.magpy.entrypoints]]``; the argument's other values override those of the entrypoint.
 """
 
@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from lsp_server.config import ConfigError, load_for
+from lsp_server.config import ConfigError, device_name, load_for
 from lsp_server.entrypoints import Entrypoint
 from lsp_server.features.documents import key_of, path_of, uri_of
 from lsp_server.features.settings import Settings
-from magpy_core.runner.request import SESSIONS
+from magpy_core.runner.request import SESSIONS, UnknownTarget
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Target:
     python: str | None = None
     timeout: float | None = None
     nproc: int = 1
+    device: str | None = None  # that kernels are made for
     notebook: str = ""  # whose script ``path`` is
 
     @property
@@ -94,6 +95,12 @@ def target_of(command: str, argument: object, settings: Settings, folder_of: Any
         invalid("nproc must be an integer, 1 or more")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
         invalid("timeout must be a number of seconds above 0")
+    device = argument.get("target")
+    if device is not None:
+        try:
+            device = device_name(str(device))
+        except UnknownTarget as error:
+            invalid(f"target is invalid: {error}")
     engine = argument.get("engine") or "magpy"
     if engine not in SESSIONS or (engine != "magpy" and command != "magpy.check"):
         invalid(f"engine must be one of {', '.join(SESSIONS)}; torch.compile is only for magpy.check")
@@ -106,7 +113,7 @@ def target_of(command: str, argument: object, settings: Settings, folder_of: Any
         base = _from_entry(base, *entries[name])
     given: dict[str, Any] = {
         "module": argument.get("module"), "steps": steps, "cwd": argument.get("cwd"), "python": argument.get("python"),
-        "timeout": timeout, "nproc": nproc, "args": None if args is None else tuple(args), "env": env,
+        "timeout": timeout, "nproc": nproc, "device": device, "args": None if args is None else tuple(args), "env": env,
     }  # fmt: skip
     target = replace(base, engine=engine, **{key: value for key, value in given.items() if value is not None})
     return replace(target, cwd=target.cwd or folder_of(target.path))

@@ -54,6 +54,7 @@ class RunOptions:
     python: str | None = None
     timeout: float | None = None
     nproc: int = 1
+    device: str | None = None  # that kernels are made for; empty: none
 
 
 class Worker:
@@ -94,6 +95,7 @@ class Worker:
             stdin="null",
             stdout=partial(self._chunk, "stdout"),
             stderr=partial(self._chunk, "stderr"),
+            target=_device(options, settings, config.target),
             details=True,  # guards, graphs and code for hovers, hints and views
         )
 
@@ -154,6 +156,13 @@ def _steps(options: RunOptions, settings: Settings, configured: int | None) -> i
         return 0
     chosen = settings.steps if settings.steps is not None else configured
     return _CHECK_STEPS if chosen is None else chosen
+
+
+def _device(options: RunOptions, settings: Settings, configured: str | None) -> str:
+    """The device that a check compiles its captures for after the program's end; empty: none."""
+    if options.mode != "check" or options.engine != "magpy":
+        return ""
+    return next((name for name in (options.device, settings.target, configured) if name is not None), "")
 
 
 def _configuration(options: RunOptions) -> Loaded:

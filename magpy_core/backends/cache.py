@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from magpy_core._compat import code_cache
 from magpy_core._compat.torch.inductor_cache import caching_in, has_own_folder
@@ -35,6 +36,12 @@ def _cache() -> code_cache.CodeCache | None:
             _checked.add(str(cache.folder))
             note_removed(cache.remove_incomplete())
     return cache
+
+
+def folder() -> Path | None:
+    """Where compiled code is kept; None if it is not."""
+    cache = _cache()
+    return None if cache is None else cache.folder
 
 
 def removed_files() -> int:

@@ -6,7 +6,7 @@ Key functions: kernels_of_regions, kernels_of_capture, kernel_findings.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from magpy_core.findings import Finding, Kernel, TargetProblem, TargetReport, Value
@@ -30,13 +30,15 @@ class TargetFailed(RuntimeError):
         self.problems = tuple(problems)
 
 
-def kernels_of_regions(regions: Iterable[Region], target: str) -> TargetReport:
-    """What one call of each region launches: of its capture with gradients, and of that without. Raises UnknownTarget,
-    MissingTriton."""
+def kernels_of_regions(
+    regions: Iterable[Region], target: str, on_progress: Callable[[int, int], None] | None = None
+) -> TargetReport:
+    """What one call of each region launches: of its capture with gradients, and of that without. ``on_progress`` gets how
+    many captures are done, and of how many. Raises UnknownTarget, MissingTriton."""
     from magpy_core.targets.lowering import Captured, kernels_of
 
     captured = [Captured(region.id, region.kind, capture) for region in regions for capture in _chosen(region.captures)]
-    return kernels_of(captured, parse_target(target))
+    return kernels_of(captured, parse_target(target), on_progress)
 
 
 def kernels_of_capture(capture: Capture, target: str) -> TargetReport:

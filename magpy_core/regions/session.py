@@ -159,12 +159,12 @@ class Session:
 
         return [region_detail(region) for region in self.regions]
 
-    def kernels(self, target: str) -> TargetReport:
+    def kernels(self, target: str, on_progress: Callable[[int, int], None] | None = None) -> TargetReport:
         """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408).
-        Raises UnknownTarget, MissingTriton."""
+        ``on_progress`` gets how many captures are done, and of how many. Raises UnknownTarget, MissingTriton."""
         from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
 
-        report = kernels_of_regions(self.regions, target)
+        report = kernels_of_regions(self.regions, target, on_progress)
         for region in self.regions:
             for finding in kernel_findings(region, report):
                 region.log.add(finding)

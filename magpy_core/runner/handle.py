@@ -210,6 +210,8 @@ class RunHandle:
             if ended and not ready:
                 break  # a process escaped and still holds the pipe: don't wait for it
             ended = process.poll() is not None
+            if any(program.collector.lowering for program in self._programs):
+                deadline = None  # the limit is the program's, whose code has ended; each compilation has its own
             if deadline is not None and time.monotonic() >= deadline and not ended:
                 deadline = self._on_deadline()
         process.wait()

@@ -19,7 +19,7 @@ from magpy_core.runner.steps import StepClock
 from magpy_core.runner.timeline import Timeline
 
 if TYPE_CHECKING:
-    from magpy_core.findings import Finding
+    from magpy_core.findings import Finding, Report
 
 
 class Monitoring:
@@ -127,13 +127,19 @@ class Monitoring:
 
     def compile_for_target(self) -> None:
         """Compiles what was captured for the request's target, in other processes. The program's code has ended, but not its
-        interpreter, which can't start processes any more at its exit. Ctrl-C stops it."""
+        interpreter, which can't start processes any more at its exit. Ctrl-C stops it. Whoever watches the run gets the
+        report before: compiling takes minutes."""
         target = self._request.get("target")
         if not target or self._session is None:
             return
         with self._lock:  # who ends the process in the meantime waits for the result
             try:
-                self._kernels = self._session.kernels(target)
+                if self.timeline is not None:
+                    report = self._report(self._request["entrypoint"])
+                    self._channel.send({"type": "captured", "report": report.to_json()})
+                self._kernels = self._session.kernels(
+                    target, lambda done, of: self._channel.send({"type": "lowering", "done": done, "of": of})
+                )
             except KeyboardInterrupt:
                 return
             except Exception as exc:
@@ -157,13 +163,23 @@ class Monitoring:
                 self._send_report(entrypoint)
 
     def _send_report(self, entrypoint: str) -> None:
+        if self._session is not None:
+            try:
+                self._session.finish()
+            except Exception as exc:
+                self.failed("MagPy could not end monitoring", exc)
+        report = self._report(entrypoint)
+        self._forward.finish()
+        self._channel.send({"type": "done", "report": report.to_json()})
+
+    def _report(self, entrypoint: str) -> Report:
+        """What is known now."""
         from magpy_core.findings import Report
         from magpy_core.findings.details import Details
 
         report = Report(entrypoint, timings=self.clock.timings())
         if self._session is not None:
             try:
-                self._session.finish()
                 report.regions = [region.summary() for region in self._session.regions]
                 report.step = self._session.step_report() if self.compiles else None
                 report.findings = list(self._session.findings)
@@ -173,8 +189,7 @@ class Monitoring:
             except Exception as exc:
                 self.failed("MagPy could not write its report", exc)
         report.findings += self._findings
-        self._forward.finish()
-        self._channel.send({"type": "done", "report": report.to_json()})
+        return report
 
     def abandon(self) -> None:
         """Stops monitoring in a forked process."""

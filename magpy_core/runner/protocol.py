@@ -57,6 +57,22 @@ class Compiling(TypedDict):
     ready: list[str]
 
 
+class Captured(TypedDict):
+    """The program's code has ended, and what was captured is about to be compiled for the request's target: the Report
+    (``Report.to_json``) without kernels. Only in runs with details; ``done`` replaces it."""
+
+    type: Literal["captured"]
+    report: dict[str, Any]
+
+
+class Lowering(TypedDict):
+    """``done`` of ``of`` captures have been compiled for the request's target."""
+
+    type: Literal["lowering"]
+    done: int
+    of: int
+
+
 class Failed(TypedDict):
     """The run failed; the MP9xx ``code`` determines the outcome. ``place``: the location, if in the user's code."""
 
@@ -85,7 +101,9 @@ class Exit(TypedDict):
     requested: bool
 
 
-Message: TypeAlias = Hello | Phase | Step | FindingMessage | RegionMessage | Compiling | Failed | Done | Exit
+Message: TypeAlias = (
+    Hello | Phase | Step | FindingMessage | RegionMessage | Compiling | Captured | Lowering | Failed | Done | Exit
+)
 
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "hello": {"pid": (int,)},
@@ -94,6 +112,8 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "finding": {"finding": (dict,)},
     "region": {"region": (dict,)},
     "compiling": {"running": (list,), "waiting": (list,), "ready": (list,)},
+    "captured": {"report": (dict,)},
+    "lowering": {"done": (int,), "of": (int,)},
     "failed": {"code": (str,), "message": (str,), "place": (dict, type(None))},
     "stopping": {},
     "done": {"report": (dict,)},

@@ -8,7 +8,7 @@ import signal
 from typing import Any, Literal
 
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
-from magpy_core.runner.protocol import Done, Exit, Failed, Message
+from magpy_core.runner.protocol import Captured, Done, Exit, Failed, Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 from magpy_core.runner.tracebacks import is_user
 
@@ -34,6 +34,8 @@ class Collector:
         self.pid: int | None = None
         self.steps = 0
         self.stopping = False
+        self.lowering = False  # the program's code has ended; what it captured is compiled for the request's target
+        self._captured: Captured | None = None
         self._ended: Ended = "itself"
         self._failed: Failed | None = None
         self._done: Done | None = None
@@ -69,14 +71,20 @@ class Collector:
             self.steps = message["n"]
         elif message["type"] == "stopping":
             self.stopping = True
+        elif message["type"] == "lowering":
+            self.lowering = True
+        elif message["type"] == "captured":
+            self._captured = message
         elif message["type"] == "failed" and self._failed is None:
             self._failed = message
         return message
 
     def _report(self) -> Report:
-        if self._done is not None:
+        for message in (self._done, self._captured):
+            if message is None:
+                continue
             try:
-                return Report.from_json(self._done["report"])
+                return Report.from_json(message["report"])
             except (KeyError, TypeError, ValueError, AttributeError):
                 pass  # as above; use the streamed findings
         return Report(self.request.entrypoint, list(self._regions.values()), list(self._findings.values()))

@@ -30,7 +30,7 @@ from magpy_core.capture.build import Capture
 from magpy_core.findings import Unsupported
 from magpy_core.findings.json_form import build
 from magpy_core.findings.kernels import Kernel, KernelCode, KernelLine, KernelWork, TargetProblem, TargetReport
-from magpy_core.targets import ptxas, roofline
+from magpy_core.targets import kept, ptxas, roofline
 from magpy_core.targets.devices import Device
 from magpy_core.targets.retarget import example_inputs, retarget, stays_on_cpu
 from magpy_core.targets.worker import WorkerFailed, results_of
@@ -54,13 +54,23 @@ class Captured:
     capture: Capture
 
 
-def kernels_of(captured: Sequence[Captured], device: Device) -> TargetReport:
-    """The kernels of these captures on ``device``, and which could not be compiled. Raises MissingTriton."""
+def kernels_of(
+    captured: Sequence[Captured], device: Device, on_progress: Callable[[int, int], None] | None = None
+) -> TargetReport:
+    """The kernels of these captures on ``device``, and which could not be compiled. What an earlier run has compiled is not
+    compiled again. ``on_progress`` gets how many captures are done, and of how many. Raises MissingTriton."""
     if not triton_device.has_triton():
         raise MissingTriton
     report = TargetReport(device.target, device.title, device.bandwidth, roofline.LAUNCH_US)
-    work: list[Callable[[], Any]] = [_Work(one, device) for one in captured]
-    found: dict[int, Any] = dict(results_of(work))
+    names = [kept.name_of(one.region, one.kind, one.capture, device) for one in captured]
+    found: dict[int, Any] = {index: known for index, name in enumerate(names) if (known := kept.read(name)) is not None}
+    left = [index for index in range(len(captured)) if index not in found]
+    if on_progress is not None:
+        on_progress(len(found), len(captured))
+    for index, result in results_of([_Work(captured[index], device, names[index]) for index in left]):
+        found[left[index]] = result
+        if on_progress is not None:
+            on_progress(len(found), len(captured))
     for index, one in enumerate(captured):
         result = found[index]
         if isinstance(result, WorkerFailed):
@@ -74,10 +84,11 @@ def kernels_of(captured: Sequence[Captured], device: Device) -> TargetReport:
 
 @dataclass(frozen=True)
 class _Work:
-    """Lowers one capture; runs in a forked process."""
+    """Lowers one capture; runs in a forked process. ``name``: what it finds is kept under it; empty: it is not kept."""
 
     captured: Captured
     device: Device
+    name: str
 
     def __call__(self) -> dict[str, Any]:
         problems: list[str] = []
@@ -85,6 +96,7 @@ class _Work:
         try:
             with cache.kept():
                 kernels = self._kernels()
+                kept.write(self.name, kernels)
         except Unsupported as error:
             problems.append(error.message)
         except Exception as error:  # a compiler may raise anything, and the report says what

@@ -186,7 +186,7 @@ def test_what_is_not_drawn_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert graphs.reference_graph(capture, _lines())["left"] == capture.objects_cut
 
     def listed(kind: str, of: CaptureDetail) -> list[str]:
-        page = texts._Page(_lines())
+        page = texts.Page(_lines())
         texts._KINDS[kind][1](page, of, "r")
         return [(line.rpartition("  # ")[0] or line).rstrip() for line in page.text if " = " in line]
 

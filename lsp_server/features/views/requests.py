@@ -14,6 +14,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from lsp_server.config import ConfigError, load_for
 from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.views import graphs, texts
+from lsp_server.features.views.kernels import kernels_of
 from lsp_server.features.views.shown import Json, NotShown, Shown, shown_runs
 from lsp_server.features.views.tree import entrypoint_tree
 from lsp_server.repeats import merged
@@ -22,8 +23,8 @@ from magpy_core.findings import Report
 if TYPE_CHECKING:
     from lsp_server.server.app import MagpyServer
 
-RUNS, GRAPH, TEXT, NODES, PAGE, ENTRYPOINTS = (
-    "magpy/runs", "magpy/graph", "magpy/text", "magpy/nodes", "magpy/page", "magpy/entrypoints",
+RUNS, GRAPH, TEXT, NODES, KERNELS, PAGE, ENTRYPOINTS = (
+    "magpy/runs", "magpy/graph", "magpy/text", "magpy/nodes", "magpy/kernels", "magpy/page", "magpy/entrypoints",
 )  # fmt: skip
 
 
@@ -46,6 +47,7 @@ def register(server: MagpyServer) -> None:
     respond(GRAPH, lambda params: _graph(runs(), params))
     respond(TEXT, lambda params: _text(runs(), params))
     respond(NODES, lambda params: _nodes(runs(), params))
+    respond(KERNELS, lambda params: kernels_of(runs(), params))
     respond(PAGE, lambda params: {"html": _page(_wanted(runs(), params))})
     respond(ENTRYPOINTS, _entrypoints)
 
@@ -135,7 +137,9 @@ def _page(shown: Shown) -> str:
     findings = merged(finding for finding, _ in found.shown())
     entrypoint = shown.run.target.entrypoint if shown.run else shown.label
     steps = shown.run.step if shown.run else 0
-    report = Report(entrypoint, list(found.regions.values()), findings, steps=steps, details=found.details)
+    report = Report(
+        entrypoint, list(found.regions.values()), findings, steps=steps, details=found.details, kernels=found.kernels
+    )
     own = path_of(found.uri)
     base = Path(own).parent if own else Path.cwd()
     return page.text(report, View(base=base, docs_url=found.docs_url, selection=found.selection))
