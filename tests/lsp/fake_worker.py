@@ -81,7 +81,7 @@ def region(line, **fields):
     send(type="region", region=said["regions"][-1])
 
 
-def done(guards=(), nodes=(), step=None):
+def done(guards=(), nodes=(), step=None, kernels=None, as_type="done"):
     """The report, with one capture in full: guards (name, check, value, line) and nodes (kind, label, tensor, line)."""
     file = request["script"]
     capture = {
@@ -95,7 +95,39 @@ def done(guards=(), nodes=(), step=None):
     }  # fmt: skip
     details = {"regions": [{"region": said["regions"][0]["id"], "captures": [capture]}], "calls": []}
     report = {"version": "1.0", "entrypoint": file, "timings": {}, "steps": request["steps"], "details": details, **said}
-    send(type="done", report={**report, **({"step": step} if step is not None else {})})
+    more = {"step": step, "kernels": kernels}
+    send(type=as_type, report={**report, **{key: value for key, value in more.items() if value is not None}})
+
+
+def captured(**parts):
+    """The report without kernels, before they are made."""
+    done(**parts, as_type="captured")
+
+
+def lowering(done, of):
+    send(type="lowering", done=done, of=of)
+
+
+def kernel(name, *lines, graph="forward", code=True, us=2.5, launches=1, operators=("gelu",), spills=0, file=None):
+    """A kernel of lines of the program (1-based)."""
+    made = {
+        "triton": f"import triton\n@triton.jit\ndef {name}(x):\n    pass", "ptx": f".entry {name}", "registers": 40,
+        "spill_bytes": spills, "shared_bytes": 0, "num_warps": 4, "grid": [8, 1, 1],
+    }  # fmt: skip
+    return {
+        "region": "r0", "graph": graph, "name": name, "kind": "triton" if code else "extern", "operators": list(operators),
+        "lines": [{"file": file or request["script"], "line": line} for line in lines], "launches": launches,
+        "work": {"bytes_read": 1000, "bytes_written": 500, "flops": 3000, "dtype": "float32"}, "us": us, "bound": "launch",
+        "code": made if code else None,
+    }  # fmt: skip
+
+
+def on_h100(*kernels, problems=()):
+    """What a run for an H100 has made."""
+    return {
+        "target": "cuda:sm_90", "device": "H100 SXM", "bandwidth": 3.35e12, "launch_us": 2.5, "kernels": list(kernels),
+        "problems": [{"region": region, "message": message} for region, message in problems],
+    }  # fmt: skip
 
 
 def gate(name):
