@@ -162,6 +162,7 @@ class Run:
             "runId": self.id,
             "summary": self.summary(),
             "step": self.step,
+            "lowering": list(self.lowering) if self.lowering is not None else None,
             "findings": self.counts(),
             "regions": [region.to_json() for region in self.found.regions.values()],
             "failure": self.failure or None,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from magpy_core.targets.devices import DEVICES as DEVICES
 from magpy_core.targets.devices import UnknownTarget as UnknownTarget
 from magpy_core.targets.devices import parse_target as parse_target
 

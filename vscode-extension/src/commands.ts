@@ -7,6 +7,7 @@ import { InterpreterProblem, type Server } from "./server";
 import { shownPython, type Starter } from "./starting";
 import type { ViewDocuments } from "./views/documents";
 import type { GraphPanel } from "./views/graphPanel";
+import type { KernelViews } from "./views/kernels";
 import { showReport } from "./views/reportPanel";
 import { captureAt } from "./views/virtual";
 
@@ -18,11 +19,12 @@ export interface CommandContext {
   output: vscode.OutputChannel;
   documents: ViewDocuments;
   graphs: GraphPanel;
+  kernels: KernelViews;
   clearRuns(): void;
 }
 
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
-  const { server, starter, output, documents, graphs } = context;
+  const { server, starter, output, documents, graphs, kernels } = context;
   const pages = new CodePages();
   const commands: Record<string, (...args: never[]) => unknown> = {
     "magpy.checkFile": (resource?: vscode.Uri) => starter.startFile("check", resource),
@@ -39,6 +41,8 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     "magpy.showOperators": (about?: unknown) => documents.show("operators", captureAt(about)),
     "magpy.showReport": (about?: unknown) => showReport(server, captureAt(about).run),
     "magpy.showNodesOfLine": () => showNodesOfLine(server, graphs),
+    "magpy.showTriton": (about?: unknown) => kernels.show("triton", about),
+    "magpy.showPtx": (about?: unknown) => kernels.show("ptx", about),
     "magpy.cancelRun": () => send(server, SERVER_COMMANDS.cancel, []),
     "magpy.clearFindings": async () => {
       await send(server, SERVER_COMMANDS.clear, []);

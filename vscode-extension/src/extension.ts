@@ -14,6 +14,7 @@ import { StatusBar } from "./statusBar";
 import { Brackets } from "./views/brackets";
 import { ViewDocuments } from "./views/documents";
 import { GraphPanel } from "./views/graphPanel";
+import { KernelViews } from "./views/kernels";
 import { RunTree } from "./views/tree";
 
 /** Limits updates of the tree, since a run sends a notification at every step. */
@@ -97,6 +98,7 @@ function begin(context: vscode.ExtensionContext): void {
   });
   const documents = new ViewDocuments(started);
   const graphs = new GraphPanel(started, context.extensionUri, (at, kind) => documents.show(kind, at));
+  const kernels = new KernelViews(started, starter, documents);
   const terminals = new RunTerminals((uri) => {
     void started.running?.sendRequest("workspace/executeCommand", { command: SERVER_COMMANDS.cancel, arguments: [{ uri }] });
   });
@@ -117,6 +119,7 @@ function begin(context: vscode.ExtensionContext): void {
     treeSoon,
     documents,
     graphs,
+    kernels,
     terminals,
     registerTasks(starter),
     ...registerCommands({
@@ -125,6 +128,7 @@ function begin(context: vscode.ExtensionContext): void {
       output,
       documents,
       graphs,
+      kernels,
       clearRuns: () => {
         statusBar.clearRuns();
         tree.refresh();

@@ -14,6 +14,8 @@ export interface RunStatus {
   runId: number;
   summary: string;
   step: number;
+  /** After the program's end, while kernels are made: graphs that are done, and all. */
+  lowering?: [number, number] | null;
   findings: Record<SeverityName, number>;
   failure: string | null;
   /** The shown findings are of an older text or of the previous run. */
@@ -108,6 +110,9 @@ export interface CaptureAt {
 export type GraphKind = "operators" | "references";
 export type TextKind = "guards" | "operators" | "references" | "guardCode" | "replayCode" | "generatedCode";
 
+/** The code of kernels. */
+export type KernelKind = "triton" | "ptx";
+
 export interface GraphNode {
   name: string;
   label: string;
@@ -152,6 +157,36 @@ export interface TextResponse {
   links: { line: number; start: number; end: number; place: Place }[];
 }
 
+/** A kernel in the text of `magpy/kernels`: its first and last line there, and the lines of the program that it computes. */
+export interface KernelSection {
+  name: string;
+  region: string;
+  graph: string;
+  first: number;
+  last: number;
+  places: Place[];
+}
+
+/** The response to `magpy/kernels`. */
+export interface KernelsResponse {
+  missing: false;
+  run: string;
+  label: string;
+  target: string;
+  device: string;
+  text: string;
+  language: string;
+  links: TextResponse["links"];
+  kernels: KernelSection[];
+}
+
+/** The response to `magpy/kernels` if there are none: the program to check, and the devices to check it for. */
+export interface KernelsMissing {
+  missing: true;
+  program: RunArgument;
+  devices: { target: string; title: string }[];
+}
+
 /** One entry of the response to `magpy/nodes`: the nodes of a line. */
 export interface NodesOfLine {
   run: string;
@@ -189,6 +224,8 @@ export interface RunArgument {
   python?: string;
   steps?: number;
   nproc?: number;
+  /** The device that kernels are made for after the program's end. */
+  target?: string;
   wait?: boolean;
 }
 
@@ -198,6 +235,7 @@ export const VIEWS = {
   graph: "magpy/graph",
   text: "magpy/text",
   nodes: "magpy/nodes",
+  kernels: "magpy/kernels",
   page: "magpy/page",
   entrypoints: "magpy/entrypoints",
 } as const;

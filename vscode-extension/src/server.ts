@@ -151,6 +151,7 @@ export class Server {
       ],
       initializationOptions: { trusted: vscode.workspace.isTrusted },
       outputChannel: this.log,
+      markdown: { isTrusted: { enabledCommands: ["magpy.showTriton"] } }, // the link in a hover over a line with kernels
       middleware: {
         executeCommand: async (command, args: unknown[], next) => {
           if (RUNNING.includes(command)) {

@@ -28,7 +28,8 @@ export function statusText(server: ServerState, runs: readonly (RunStatus & { en
   const [first] = active;
   if (first !== undefined) {
     const verb = first.mode === "check" ? "checking" : "running";
-    const where = active.length > 1 ? `${active.length} runs` : first.step > 0 ? `${verb}, step ${first.step}` : verb;
+    const doing = first.lowering ? `compiling kernels, ${first.lowering[0]} of ${first.lowering[1]}` : first.step > 0 ? `${verb}, step ${first.step}` : verb;
+    const where = active.length > 1 ? `${active.length} runs` : doing;
     return {
       text: `$(sync~spin) MagPy: ${where}`,
       tooltip: active.map((run) => run.summary).join("\n"),

@@ -13,6 +13,8 @@ describe("statusText", () => {
   it("shows a run's step, or the number of runs", () => {
     expect(statusText("ready", [run({ step: 2 })]).text).toBe("$(sync~spin) MagPy: checking, step 2");
     expect(statusText("ready", [run({ mode: "compiled" })]).text).toBe("$(sync~spin) MagPy: running");
+    expect(statusText("ready", [run({ step: 2, lowering: [1, 3] })]).text).toBe("$(sync~spin) MagPy: compiling kernels, 1 of 3");
+    expect(statusText("ready", [run({ step: 2, lowering: null })]).text).toBe("$(sync~spin) MagPy: checking, step 2");
     expect(statusText("ready", [run(), run({ runId: 2 })]).text).toBe("$(sync~spin) MagPy: 2 runs");
   });
 

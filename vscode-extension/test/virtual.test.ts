@@ -10,6 +10,14 @@ describe("URIs of virtual documents", () => {
     expect(wantedOf(query)).toEqual(wanted);
   });
 
+  it("name kernels, and the line of PTX", () => {
+    expect(nameOf({ kind: "triton", run: "r" }, "train.py").path).toBe("/train.py Triton.py");
+    const wanted = { kind: "ptx", run: "r", uri: "file:///ws/train.py", line: 4 } as const;
+    const { path, query } = nameOf(wanted, "train.py line 5");
+    expect(path).toBe("/train.py line 5 PTX.ptx");
+    expect(wantedOf(query)).toEqual(wanted);
+  });
+
   it("replace path separators in the region's name", () => {
     expect(nameOf({ kind: "references" }, "fn: a/b\\c").path).toBe("/fn: a-b-c RefGraph.py");
   });

@@ -17,6 +17,7 @@ from lsp_server.features.views.texts import Page
 from lsp_server.formats.view import clean, count
 from magpy_core.findings import Kernel, TargetReport
 from magpy_core.findings.kernels import total_launches, total_us
+from magpy_core.runner.request import DEVICES
 
 CODES = ("triton", "ptx")
 
@@ -25,13 +26,13 @@ def kernels_of(runs: Sequence[Shown], params: Mapping[str, Any]) -> Json:
     """``params``: ``{run?, uri?, line?, code?, text?}``. Without ``line``, all kernels of the run; ``text: false``: only
     where they are in the text, because lines of the program have moved.
 
-    If there is a run but it has made no kernels, ``missing``, and the program to check for a device.
+    If no kernels were made, ``missing``: the program to check, and the devices that it can be checked for.
     """
     path = path_of(params["uri"]) if isinstance(params.get("uri"), str) else None
     key = key_of(path) if path is not None else None
     shown = _chosen(runs, params.get("run"), key)
     if shown is None or shown.found.kernels is None:
-        return {"missing": True, "program": _program(shown, params.get("uri"))}
+        return _missing(shown, params.get("uri"))
     target, line = shown.found.kernels, params.get("line")
     kernels = list(enumerate(target.kernels, 1))
     if key is not None and isinstance(line, int):
@@ -72,12 +73,16 @@ def _knows(shown: Shown, key: str) -> bool:
     return key in of_kernels or key in shown.found.files()
 
 
-def _program(shown: Shown | None, uri: object) -> Json:
-    """The argument of ``magpy.check`` for the program that the file belongs to."""
-    if shown is None or shown.run is None:
-        return {"uri": uri}
-    target = shown.run.target
-    return {"uri": target.uri, **({"name": target.name} if target.name else {})}
+def _missing(shown: Shown | None, uri: object) -> Json:
+    """``program``: the argument of ``magpy.check`` for the program that the file belongs to."""
+    program = {"uri": uri}
+    if shown is not None and shown.run is not None:
+        run, target = shown.run, shown.run.target
+        if run.lowering is not None and run.state.active:
+            raise NotShown(f"The kernels of {shown.label} are being made: wait for the end of the check.")
+        program = {"uri": target.uri, **({"name": target.name} if target.name else {})}
+    devices = [{"target": device.target, "title": device.title} for device in DEVICES.values()]
+    return {"missing": True, "program": program, "devices": devices}
 
 
 def _lines_with(shown: Shown, key: str) -> str:

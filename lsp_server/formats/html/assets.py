@@ -79,6 +79,10 @@ svg .step-plain { fill: var(--information); } svg .step-compiled { fill: var(--g
 svg .step-mixed { fill: var(--hint); }
 svg .step-waited { fill: var(--warning); } svg .grid { stroke: var(--line); } svg .median { stroke: var(--soft);
   stroke-dasharray: 2 4; } svg .event { stroke: var(--accent); stroke-dasharray: 5 4; }
+.roofline { display: block; width: 100%; max-width: 640px; margin: 10px 0; }
+svg .roof { stroke: var(--fg); stroke-width: 1.3; } svg [class^=limit-] { fill-opacity: .75; stroke: var(--bg);
+  stroke-width: .7; } svg .limit-memory { fill: var(--part0); } svg .limit-compute { fill: var(--part1); }
+svg .limit-launch { fill: var(--others); }
 .key { white-space: nowrap; }
 .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 5px 0 14px; }
 @media (max-width: 900px) {

@@ -1,4 +1,4 @@
-"""The whole page: verdict, step, regions, source, captures, timeline. Key function: text.
+"""The whole page: verdict, step, regions, source, kernels, captures, timeline. Key function: text.
 
 All text from the program is escaped, and a content security policy lets the page load nothing and run only its script.
 """
@@ -10,7 +10,7 @@ import hashlib
 import json
 from html import escape
 
-from lsp_server.formats.html import graph, step, timeline
+from lsp_server.formats.html import graph, kernels, step, timeline
 from lsp_server.formats.html.assets import SCRIPT, STYLE
 from lsp_server.formats.html.source import Sheets, linked, marked_up
 from lsp_server.formats.html.table import table
@@ -52,6 +52,7 @@ def text(report: Report, view: View) -> str:
             f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
             f"<h2 id='findings'>Findings</h2>{_findings(report, sheets, view)}",
             f"<h2 id='source'>Source</h2>{sheets.html()}",
+            kernels.chapter(report, sheets),
             *_captures(report, sheets),
             _timeline(report),
             f"<p class='soft'>MagPy {__version__}. This page contains source code and values of the program.</p>",
@@ -74,7 +75,8 @@ def _verdict(report: Report, view: View) -> str:
 
 def _navigation(report: Report) -> str:
     links = ["step"] if report.step is not None else []
-    links += ["regions", "findings", "source"] + (["captures", "timeline"] if report.details is not None else [])
+    links += ["regions", "findings", "source"] + (["kernels"] if report.kernels is not None else [])
+    links += ["captures", "timeline"] if report.details is not None else []
     shown = "".join(f"<a href='#{name}'>{name.capitalize()}</a>" for name in links)
     return f"<nav>{shown}<button id='theme' type='button'>Light / dark</button></nav>"
 

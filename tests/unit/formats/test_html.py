@@ -23,7 +23,7 @@ from tests.unit.formats.browser import dumped, measured
 
 EVIL = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>"
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
-SVG_ALONE = {"line", "path", "rect"}
+SVG_ALONE = {"circle", "line", "path", "rect"}
 
 
 def node(name: str, *inputs: str, kind: str = "call", segment: int = 0, line: int = 5, label: str = "") -> NodeDetail:

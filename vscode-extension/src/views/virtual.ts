@@ -1,27 +1,33 @@
 /** URIs of the virtual documents, which identify their content. Pure. */
 
-import type { CaptureAt, TextKind } from "../protocol";
+import type { CaptureAt, KernelKind, TextKind } from "../protocol";
 
 export const VIEW_SCHEME = "magpy-view";
 
 export interface Wanted extends CaptureAt {
-  kind: TextKind;
+  kind: TextKind | KernelKind;
+  /** Only the kernels of this line of a file. */
+  uri?: string;
+  line?: number;
 }
 
-const NAMES: Record<TextKind, string> = {
+const NAMES: Record<TextKind | KernelKind, string> = {
   guards: "guards",
   operators: "operator graph",
   references: "RefGraph",
   guardCode: "guard code",
   replayCode: "replay code",
   generatedCode: "generated code",
+  triton: "Triton",
+  ptx: "PTX",
 };
 
 /** Path and query of the document's URI. The path is its tab's name. */
 export function nameOf(wanted: Wanted, region: string): { path: string; query: string } {
   const which = wanted.capture === undefined ? "" : ` ${wanted.capture}`;
   const safe = region.replace(/[/\\]/g, "-");
-  return { path: `/${safe}${which} ${NAMES[wanted.kind]}.py`, query: JSON.stringify(wanted) };
+  const end = wanted.kind === "ptx" ? "ptx" : "py";
+  return { path: `/${safe}${which} ${NAMES[wanted.kind]}.${end}`, query: JSON.stringify(wanted) };
 }
 
 /** The request in a URI's query; undefined if the URI is not ours. */
@@ -34,6 +40,10 @@ export function wantedOf(query: string): Wanted | undefined {
   } catch {
     return undefined;
   }
+}
+
+export function isOfKernels(wanted: Wanted): wanted is Wanted & { kind: KernelKind } {
+  return wanted.kind === "triton" || wanted.kind === "ptx";
 }
 
 /** The argument of a view's command: a region's id, a capture, or an item of the tree; a menu may pass anything else. */
