@@ -1,4 +1,4 @@
-"""Kernels that an earlier run has compiled, in the folder of compiled code. Key functions: name_of, read, write.
+"""Kernels that an earlier run has compiled, in the folder of compiled code. Key functions: name_of, file_of, read, write.
 
 A name is a digest of all that a capture's kernels depend on: graph, lines, inputs, modes, settings, versions, the device.
 What can't be named for sure is compiled each time.
@@ -55,9 +55,14 @@ def name_of(region: str, kind: str, capture: Capture, device: Device) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
-def read(name: str) -> dict[str, Any] | None:
+def file_of(name: str) -> Path | None:
+    """The file of this name, which may not exist; None if nothing is kept."""
+    where = folder() if name else None
+    return None if where is None else where / _FOLDER / f"{name}.json"
+
+
+def read(file: Path | None) -> dict[str, Any] | None:
     """What a process that compiles would send; None if it must be compiled."""
-    file = _file(name)
     if file is None:
         return None
     try:
@@ -71,9 +76,8 @@ def read(name: str) -> dict[str, Any] | None:
     return {"kernels": data["kernels"], "problems": []}
 
 
-def write(name: str, kernels: Sequence[Kernel]) -> None:
+def write(file: Path | None, kernels: Sequence[Kernel]) -> None:
     """Keeps the kernels for the next run."""
-    file = _file(name)
     if file is None:
         return
     partial = file.with_name(f".{file.name}.{os.getpid()}")
@@ -84,11 +88,6 @@ def write(name: str, kernels: Sequence[Kernel]) -> None:
     except OSError:  # a full disk: it is compiled again
         with suppress(OSError):
             partial.unlink()
-
-
-def _file(name: str) -> Path | None:
-    where = folder() if name else None
-    return None if where is None else where / _FOLDER / f"{name}.json"
 
 
 # -- what kernels depend on ----------------------------------------------------------------------------------------------
@@ -110,7 +109,8 @@ def _settings() -> list[str]:
         matmul.allow_fp16_reduced_precision_reduction, matmul.allow_bf16_reduced_precision_reduction, cudnn.enabled,
         cudnn.allow_tf32,
     )  # fmt: skip
-    variables = sorted((key, value) for key, value in os.environ.items() if key.startswith(_SETTINGS))
+    names = sorted(name for name in os.environ if name.startswith(_SETTINGS) and not name.endswith("_CACHE_DIR"))
+    variables = [(name, os.environ[name]) for name in names]
     return [repr(of_torch), repr(variables), changed_settings()]
 
 

@@ -62,12 +62,12 @@ def kernels_of(
     if not triton_device.has_triton():
         raise MissingTriton
     report = TargetReport(device.target, device.title, device.bandwidth, roofline.LAUNCH_US)
-    names = [kept.name_of(one.region, one.kind, one.capture, device) for one in captured]
-    found: dict[int, Any] = {index: known for index, name in enumerate(names) if (known := kept.read(name)) is not None}
+    files = [kept.file_of(kept.name_of(one.region, one.kind, one.capture, device)) for one in captured]
+    found: dict[int, Any] = {index: known for index, file in enumerate(files) if (known := kept.read(file)) is not None}
     left = [index for index in range(len(captured)) if index not in found]
     if on_progress is not None:
         on_progress(len(found), len(captured))
-    for index, result in results_of([_Work(captured[index], device, names[index]) for index in left]):
+    for index, result in results_of([_Work(captured[index], device, files[index]) for index in left]):
         found[left[index]] = result
         if on_progress is not None:
             on_progress(len(found), len(captured))
@@ -84,11 +84,11 @@ def kernels_of(
 
 @dataclass(frozen=True)
 class _Work:
-    """Lowers one capture; runs in a forked process. ``name``: what it finds is kept under it; empty: it is not kept."""
+    """Lowers one capture; runs in a forked process. ``file``: where what it finds is kept; None: it is not."""
 
     captured: Captured
     device: Device
-    name: str
+    file: Path | None
 
     def __call__(self) -> dict[str, Any]:
         problems: list[str] = []
@@ -96,7 +96,7 @@ class _Work:
         try:
             with cache.kept():
                 kernels = self._kernels()
-                kept.write(self.name, kernels)
+                kept.write(self.file, kernels)
         except Unsupported as error:
             problems.append(error.message)
         except Exception as error:  # a compiler may raise anything, and the report says what
