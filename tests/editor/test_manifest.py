@@ -15,6 +15,7 @@ from lsp_server.features import codelens
 from lsp_server.features.settings import Settings, parse_settings
 from magpy_core import __version__
 from magpy_core.findings import REGISTRY, Severity
+from magpy_core.runner.request import DEVICES
 
 EXTENSION = Path(__file__).parents[2] / "vscode-extension"
 MANIFEST: dict[str, Any] = json.loads((EXTENSION / "package.json").read_text())
@@ -50,6 +51,12 @@ def test_backends_and_severities_are_the_same() -> None:
     assert not others
     assert values["enum"] == [*(s.value for s in Severity), "off"]
     assert all(re.fullmatch(pattern.strip("^$"), code) and re.fullmatch(pattern.strip("^$"), code[:3]) for code in REGISTRY)
+
+
+def test_devices_are_those_that_kernels_can_be_made_for() -> None:
+    described = dict(zip(PROPERTIES["magpy.target"]["enum"], PROPERTIES["magpy.target"]["enumDescriptions"], strict=True))
+    assert list(described)[:2] == ["", "none"]
+    assert {name: described[name] for name in list(described)[2:]} == {one.target: one.title for one in DEVICES.values()}
 
 
 def test_entrypoints_are_those_of_the_projects_table() -> None:
