@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from magpy_core.runner.launch import launch
+from magpy_core.runner.request import RunRequest
+
 pytestmark = pytest.mark.slow
 pytest.importorskip("triton")
 
@@ -60,6 +63,24 @@ def test_a_training_program_has_forward_backward_and_optimizer_kernels(tmp_path:
     lines = {graph: {at["line"] for kernel in of for at in kernel["lines"]} for graph, of in found.items()}
     assert lines == {"forward": {13, 14, 15}, "backward": {13, 14, 15}, "optimizer": {24}}
     assert all(".target sm_90a" in k["code"]["ptx"] for of in found.values() for k in of if k["kind"] == "triton")
+
+
+def test_the_report_comes_first_and_nothing_is_compiled_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
+    request = RunRequest(script="train.py", cwd=str(tmp_path), target="cuda:sm_90", details=True, stdout="null")
+    first, second = ([*run, run.outcome.report.kernels] for run in (launch(request), launch(request)))
+
+    def order(messages: list[Any]) -> list[Any]:
+        late = [m for m in messages[:-1] if m["type"] in ("captured", "lowering", "done")]
+        return [(m["type"], *([m["done"], m["of"]] if m["type"] == "lowering" else [])) for m in late]
+
+    assert order(first) == [("captured",), *[("lowering", done, 2) for done in range(3)], ("done",)]
+    assert order(second) == [("captured",), ("lowering", 2, 2), ("done",)]
+    (captured,) = (m["report"] for m in first[:-1] if m["type"] == "captured")
+    assert "kernels" not in captured and len(captured["regions"]) == 2 and captured["details"]["regions"][0]["captures"]
+    assert first[-1] == second[-1] and first[-1].kernels
 
 
 def test_a_line_shows_its_triton(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { findChromium, install } from "./install.mjs";
+import * as kernels from "./kernels.mjs";
 import * as projects from "./projects.mjs";
 import * as stories from "./stories.mjs";
 import { startServer, Window } from "./vscode.mjs";
@@ -45,7 +46,7 @@ for (const example of ["char_gpt", "early_exit"]) {
     filter: (path) => !/__pycache__|\.pt$/.test(path),
   });
 }
-for (const program of ["endless", "ranks", "tiny"]) {
+for (const program of ["block", "endless", "ranks", "tiny"]) {
   cpSync(join(extension, "e2e", `${program}.py`), join(workspace, program, "train.py"));
 }
 
@@ -92,6 +93,7 @@ try {
     stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
     stories.showsNodesOfLine, stories.showsGuards, stories.showsReport, stories.dropsStaleFinding, stories.followsSettings,
     stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
+    kernels.showsTriton, kernels.marksInStep, kernels.hoversOverKernels, kernels.showsPtx, kernels.reportsKernels,
     stories.restarts, stories.compares, stories.checksEntrypointOnSave, stories.fixes,
     projects.checksTwoRanks, projects.checksNotebook, projects.keepsFoldersApart,
   ]);
