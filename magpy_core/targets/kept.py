@@ -15,7 +15,6 @@ import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,17 +72,17 @@ def read(file: Path | None) -> dict[str, Any] | None:
         return None  # it is not there, or damaged
     with suppress(OSError):
         os.utime(file)  # the folder's least recently used files are removed first
-    return {"kernels": data["kernels"], "problems": []}
+    return {**data, "problems": []}
 
 
-def write(file: Path | None, kernels: Sequence[Kernel]) -> None:
-    """Keeps the kernels for the next run."""
+def write(file: Path | None, found: Mapping[str, Sequence[Any]]) -> None:
+    """Keeps what was found, as JSON, for the next run."""
     if file is None:
         return
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(exist_ok=True)
-        partial.write_text(json.dumps({"kernels": [asdict(kernel) for kernel in kernels]}), encoding="utf-8")
+        partial.write_text(json.dumps(found), encoding="utf-8")
         partial.replace(file)
     except OSError:  # a full disk: it is compiled again
         with suppress(OSError):

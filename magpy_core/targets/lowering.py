@@ -92,16 +92,16 @@ class _Work:
 
     def __call__(self) -> dict[str, Any]:
         problems: list[str] = []
-        kernels: list[Kernel] = []
+        found: dict[str, list[Any]] = {"kernels": []}
         try:
             with cache.kept():
-                kernels = self._kernels()
-                kept.write(self.file, kernels)
+                found = {"kernels": [asdict(kernel) for kernel in self._kernels()]}
+                kept.write(self.file, found)
         except Unsupported as error:
             problems.append(error.message)
         except Exception as error:  # a compiler may raise anything, and the report says what
             problems.append(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-        return {"kernels": [asdict(kernel) for kernel in kernels], "problems": problems}
+        return {**found, "problems": problems}
 
     def _kernels(self) -> list[Kernel]:
         figures = _figures(self.device)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -185,7 +185,7 @@ def test_a_function_that_has_no_name_is_compiled_each_time() -> None:
 def test_a_damaged_file_is_as_good_as_none(folder: Path) -> None:
     file = kept.file_of(named(scaled, X))
     assert file is not None and kept.read(file) is None
-    kept.write(file, [MADE])
+    kept.write(file, {"kernels": [asdict(MADE)]})
     assert kept.read(file) is not None and [file] == list((folder / "kernels").iterdir())
     for text in (file.read_text()[:-9], "[]", '{"kernels": [{"name": "k"}]}', '{"problems": []}', ""):
         file.write_text(text)
