@@ -38,6 +38,7 @@ export async function showsTriton(window, { workspace, server }) {
   await window.shot("32-compiling-kernels");
   await page.locator(".tab", { hasText: "Triton.py" }).waitFor({ timeout: LONG_TIMEOUT });
   await untilMarked(window, 1, (text) => /gelu/.test(text) && /@triton\.jit/.test(text), "the kernels of the line, marked");
+  await untilMarked(window, 0, (text) => text.includes(GELU), "the line, marked");
   await window.lens(/H100 SXM: \d+ Triton kernels? and \d+ of (a library|libraries), at least [\d.]+ µs/).waitFor();
   await until(() => workers(server).length === 0, "the end of all processes");
   await window.shot("33-triton");

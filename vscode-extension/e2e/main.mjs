@@ -104,7 +104,7 @@ try {
   await browser.close();
 }
 if (!failed && process.env.MAGPY_E2E_PICTURES === "yes") {
-  for (const [shot, picture] of [["06-graph-break", "check"], ["14-graph", "graph"], ["11-table", "compiled"]]) {
+  for (const [shot, picture] of [["06-graph-break", "check"], ["14-graph", "graph"], ["11-table", "compiled"], ["34-line-to-kernel", "triton"]]) {
     cpSync(join(shots, `${shot}.png`), join(extension, "images", `${picture}.png`));
   }
 }

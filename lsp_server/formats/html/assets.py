@@ -79,7 +79,8 @@ svg .step-plain { fill: var(--information); } svg .step-compiled { fill: var(--g
 svg .step-mixed { fill: var(--hint); }
 svg .step-waited { fill: var(--warning); } svg .grid { stroke: var(--line); } svg .median { stroke: var(--soft);
   stroke-dasharray: 2 4; } svg .event { stroke: var(--accent); stroke-dasharray: 5 4; }
-.roofline { display: block; width: 100%; max-width: 640px; margin: 10px 0; }
+.roofline { display: block; width: 100%; max-width: 540px; margin: 10px 0; }
+svg.roofline .small { font-size: 11.5px; }
 svg .roof { stroke: var(--fg); stroke-width: 1.3; } svg [class^=limit-] { fill-opacity: .75; stroke: var(--bg);
   stroke-width: .7; } svg .limit-memory { fill: var(--part0); } svg .limit-compute { fill: var(--part1); }
 svg .limit-launch { fill: var(--others); }

@@ -68,7 +68,7 @@ def _row(number: int, kernel: Kernel, sheets: Sheets) -> str:
     figures.append(f"{kernel.work.flops / 1e6:,.2f}" if kernel.work.flops else "")
     figures += [f"{code.registers}", _size(code.spill_bytes), _size(code.shared_bytes)] if code is not None else ["", "", ""]
     cells = "".join(f"<td class='number'>{cell}</td>" for cell in figures)
-    return f"<tr>{what}<td>{escape(kernel.bound)}</td>{cells}</tr>"
+    return f"<tr>{what}<td class='code'>{escape(kernel.bound)}</td>{cells}</tr>"
 
 
 def _name(kernel: Kernel) -> str:

@@ -17,8 +17,8 @@ from magpy_core.findings import Kernel, TargetReport
 from magpy_core.findings.kernels import BOUNDS
 from magpy_core.runner.request import UnknownTarget, parse_target
 
-# Small, because a phone shows it whole: its text is half as large there as in a wide window.
-_WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 480, 340, 58, 14, 18, 42
+# Small, because a phone shows it whole, with text of the size that it has here.
+_WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 400, 330, 50, 10, 28, 44
 _SMALLEST, _LARGEST = 2.5, 9.0  # radius of a dot
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -80,7 +80,7 @@ def _axes(target: TargetReport, kernels: Sequence[Kernel], roofs: dict[str, floa
     across = [kernel.work.intensity for kernel in kernels] + [3 * peak / target.bandwidth for peak in roofs.values()]
     up = [_rate(kernel) for kernel in kernels] + list(roofs.values())
     left, right = math.floor(math.log10(min(across) * 0.8)), math.ceil(math.log10(max(across)))
-    bottom, top = math.floor(math.log10(min(up) * 0.8)), math.ceil(math.log10(max(up) * 1.2))
+    bottom, top = math.floor(math.log10(min(up) * 0.8)), math.ceil(math.log10(max(up) * 2.5))
     return _Axes(left, max(right, left + 1), bottom, max(top, bottom + 1))
 
 
@@ -89,7 +89,7 @@ def _frame(axes: _Axes) -> Iterator[str]:
     for power in range(axes.left, axes.right + 1):
         x = axes.x(10.0**power)
         yield f"<line class='grid' x1='{x:.1f}' x2='{x:.1f}' y1='{_TOP}' y2='{low}'/>"
-        yield f"<text class='small' x='{x:.1f}' y='{low + 14}' text-anchor='middle'>{10.0**power:,g}</text>"
+        yield f"<text class='small' x='{x:.1f}' y='{low + 15}' text-anchor='middle'>{10.0**power:,g}</text>"
     step = 1 if axes.top - axes.bottom <= 8 else 2
     for power in range(axes.bottom, axes.top + 1, step):
         y = axes.y(10.0**power)
@@ -126,13 +126,16 @@ def _slope(target: TargetReport, roofs: dict[str, float], axes: _Axes) -> Iterat
 
 def _levels(target: TargetReport, roofs: dict[str, float], axes: _Axes) -> Iterator[str]:
     """The peaks, from where the memory allows them."""
-    above = -math.inf
+    used = -math.inf  # down to here
     for name, peak in sorted(roofs.items(), key=lambda item: -item[1]):
         y, right = axes.y(peak), _WIDE - _RIGHT
         begin = min(max(axes.x(peak / target.bandwidth), _LEFT), right)
         yield f"<line class='roof' x1='{begin:.1f}' y1='{y:.1f}' x2='{right}' y2='{y:.1f}'/>"
-        text = max(y - 4, above + 11)  # names don't overlap, however close the peaks are
-        above = text
+        if y - used >= 16:
+            text, used = y - 4, y
+        else:  # names don't overlap, however close the peaks are
+            text = max(y, used) + 12
+            used = text
         words = f"{escape(clean(name))} {_amount(peak)}FLOP/s"
         yield f"<text class='small' x='{right}' y='{text:.1f}' text-anchor='end'>{words}</text>"
 
@@ -149,13 +152,13 @@ def _dot(number: int, kernel: Kernel, whole: float, axes: _Axes) -> str:
 
 
 def _legend(target: TargetReport, bounds: dict[str, int], drawn: int) -> str:
-    names = {"memory": "limited by the memory", "compute": "by arithmetic", "launch": "by being started"}
-    shown = " ".join(
-        f"<span class='key'><svg width='24' height='10'><circle class='limit-{bound}' cx='17' cy='5' r='5'/></svg>"
-        f"{names[bound]}: {number}</span>"
+    names = {"memory": "the memory", "compute": "arithmetic", "launch": "being started"}
+    shown = ", ".join(
+        f"<span class='key'><svg width='16' height='10'><circle class='limit-{bound}' cx='8' cy='5' r='5'/></svg>"
+        f"{names[bound]} ({number})</span>"
         for bound, number in bounds.items()
         if number
     )
     left = len(target.kernels) - drawn
     without = f" {count(left, 'kernel')} without arithmetic {'is' if left == 1 else 'are'} not drawn." if left else ""
-    return f"<p class='soft'>{shown}. A larger dot takes more of the time.{without}</p>"
+    return f"<p class='soft'>Limited by {shown}. A larger dot takes more of the time.{without}</p>"

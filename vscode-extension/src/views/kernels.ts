@@ -62,6 +62,10 @@ export class KernelViews implements vscode.Disposable {
     const name = kind === "ptx" ? `${response.label} line ${wanted.first + 1}` : response.label;
     const editor = await this.documents.showBeside({ kind, run: response.run, ...of }, name, response.language);
     this.markKernels(editor, chosen);
+    if (wanted.region === undefined && wanted.first === wanted.last) {
+      const uri = vscode.Uri.parse(wanted.uri).toString();
+      this.markLines(vscode.window.visibleTextEditors, (other) => (other === uri ? [wanted.first] : []));
+    }
   }
 
   /** The kernels, after a run for a device if there are none; undefined if the user wants no such run or it has failed. */
