@@ -137,15 +137,16 @@ def test_another_input_operation_or_place_is_another_name() -> None:
 def changes() -> Iterator[dict[str, Callable[[pytest.MonkeyPatch], None]]]:
     from torch._inductor import config
 
-    before = torch.get_float32_matmul_precision()
+    precision, autotune = torch.get_float32_matmul_precision(), config.max_autotune
     yield {
         "tf32": lambda patch: torch.set_float32_matmul_precision("high"),
         "cudnn": lambda patch: patch.setattr(torch.backends.cudnn, "allow_tf32", False),
-        "inductor": lambda patch: patch.setattr(config, "max_autotune", True),
+        "inductor": lambda patch: setattr(config, "max_autotune", True),
         "environment": lambda patch: patch.setenv("TRITON_DEFAULT_FP_FUSION", "0"),
         "source": lambda patch: patch.setattr(kept, "_versions", lambda: "edited"),
     }
-    torch.set_float32_matmul_precision(before)
+    torch.set_float32_matmul_precision(precision)
+    config.max_autotune = autotune
 
 
 @pytest.mark.parametrize("what", ["tf32", "cudnn", "inductor", "environment", "source"])
