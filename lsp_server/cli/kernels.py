@@ -54,6 +54,8 @@ def kernels(args: list[str], options: Mapping[str, Any], launch: Launch = launch
         report = _only(report, *line)
         if not report.kernels:
             click.echo(f"magpy-lsp: {_no_kernel(run.outcome.report.kernels, *line)}", err=True)
+            for problem in report.problems:
+                click.echo(f"magpy-lsp: {clean(problem.region)} is not listed: {clean(problem.message)}", err=True)
             return 2
     if as_json:
         sys.stdout.write(json.dumps(kernels_json.data(report, View(), ptx=True), indent=2) + "\n")

@@ -11,15 +11,14 @@ from lsp_server.formats.view import View, clean, count, shorten
 from magpy_core.findings import LineCost, TargetReport
 
 _ROWS = 20
-_FIGURES = 27  # cells that the columns of figures take
+_FIGURES = 30  # cells that the columns of figures take, and what separates columns
 _NOWHERE = "(no line of the program)"
 
 
 def table(report: TargetReport, view: View) -> RenderableType:
     """The lines that take most; JSON has all of them."""
     total = sum(cost.us for cost in report.lines)
-    title = Text.assemble(("Lines, hottest first", "bold"), "  least µs in a step", style="default")
-    title.append("; a kernel's time is shared equally among its lines", "dim")
+    title = Text.assemble(("Lines, hottest first", "bold"), "  a kernel's µs in a step, shared equally among its lines")
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for name, width in (("µs", 9), ("share", 6), ("launches", 8)):
         shown.add_column(name, justify="right", no_wrap=True, width=width)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from magpy_core.findings import NO_ACTION, Finding, Kernel, KernelLine, TargetProblem, TargetReport, Unfused, Value
-from magpy_core.findings.kernels import total_launches
+from magpy_core.findings.kernels import of_a_call, total_launches
 from magpy_core.regions.region import Region, line_location
 from magpy_core.targets.devices import parse_target
 from magpy_core.targets.roofline import FEW_US
@@ -68,8 +68,9 @@ def kernel_findings(region: Region, report: TargetReport) -> Iterator[Finding]:
     launches, short = total_launches(used), total_launches(kernel for kernel in used if kernel.us < FEW_US)
     if launches >= _MANY and short >= _MOST_SHORT * launches:
         yield _launch_bound(region, launches, short, report.device)
+    graphs = {kernel.graph for kernel in of_a_call(kernels)}
     for pair in report.unfused:
-        if pair.region == region.id:
+        if pair.region == region.id and pair.graph in graphs:
             yield _unfused(region, pair, report.device)
 
 

@@ -85,6 +85,7 @@ def test_a_line_of_the_script_follows_its_name(tool: Tool) -> None:
 def test_a_line_without_kernels_says_which_have_some(tool: Tool) -> None:
     result = tool("train.py", "--line", "model.py:5")
     assert result.exit_code == 2 and "kernels compute something of lines 3-4,9" in result.output
+    assert "other is not listed: no" in result.output
 
 
 def test_only_the_kernels_of_a_line_are_compiled(tool: Tool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -68,10 +69,10 @@ def test_a_capture_knows_its_modes() -> None:
 
 
 def test_what_goes_through_memory_is_found_where_it_is_read() -> None:
-    (found,) = findings_of([], [pair(), pair(region="other")])
+    (found,) = findings_of([kernel()], [pair(), pair(region="other")])
     assert (found.code, found.location.range.start.line, found.path[0].range.start.line) == ("MP409", 6, 4)
     assert found.message == (
-        "`from typing import Any` reads what the kernel of `from collections.abc import Sequence` has written only for it "
+        "`from types import SimpleNamespace` reads what the kernel of `from collections.abc import Sequence` has written only for it "
         "(134.2 MB, 50% of the least time of forward on H100 SXM): Inductor does not fuse them, because one goes through it "
         "in another order than the other."
     )
@@ -89,16 +90,22 @@ def test_what_goes_through_memory_is_found_where_it_is_read() -> None:
     ],
 )
 def test_the_compilers_reason_is_explained(reason: str, said: str) -> None:
-    (found,) = findings_of([], [pair(reason)])
+    (found,) = findings_of([kernel()], [pair(reason)])
     assert said in found.message and found.advice
 
 
+def test_what_only_calls_without_gradients_exchange_is_no_finding_of_a_program_that_trains() -> None:
+    of_evaluation = replace(pair(), graph="inference")
+    assert not findings_of([kernel(), kernel(graph="inference")], [of_evaluation])
+    assert len(findings_of([kernel(graph="inference")], [of_evaluation])) == 1
+
+
 def test_a_window_needs_no_action() -> None:
-    (found,) = findings_of([], [pair("memory deps did not match")])
+    (found,) = findings_of([kernel()], [pair("memory deps did not match")])
     assert not found.is_actionable
 
 
 def test_a_line_of_two_kernels_is_quoted_once() -> None:
-    (found,) = findings_of([], [pair(lines=(5, 5))])
+    (found,) = findings_of([kernel()], [pair(lines=(5, 5))])
     assert found.message.startswith("`from collections.abc import Sequence` is computed by two kernels, one of which reads")
     assert found.path == ()
