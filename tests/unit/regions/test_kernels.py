@@ -72,9 +72,9 @@ def test_what_goes_through_memory_is_found_where_it_is_read() -> None:
     (found,) = findings_of([kernel()], [pair(), pair(region="other")])
     assert (found.code, found.location.range.start.line, found.path[0].range.start.line) == ("MP409", 6, 4)
     assert found.message == (
-        "`from types import SimpleNamespace` reads what the kernel of `from collections.abc import Sequence` has written only "
-        "for it (134.2 MB, 50% of the least time of forward on H100 SXM): Inductor does not fuse them, because one goes through "
-        "it in another order than the other."
+        "`from types import SimpleNamespace` reads what the kernel of `from collections.abc import Sequence` has written "
+        "only for it (134.2 MB, 50% of the least time of forward on H100 SXM): Inductor does not fuse them, because one "
+        "goes through it in another order than the other."
     )
     assert found.advice.startswith("Keep one order") and found.is_actionable
     assert [value.repr for value in found.values] == ["k0, k1", "2", "40.0 µs", "no shared data"]
