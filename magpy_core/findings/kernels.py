@@ -109,7 +109,7 @@ class Unfused:
     """Two generated kernels, the first of which writes what only the second reads: one kernel would keep it in registers.
     ``written``, ``read``: the lines that do. ``times``: how many such pairs a call of the graph has; ``saved_bytes`` and
     ``saved_us``: what all of them write and read again; ``share``: of the graph's time. ``reason``: the compiler's;
-    empty if it gives none."""
+    empty if it gives none. ``is_window``: each result of the second needs several elements of it (pooling)."""
 
     region: str
     graph: str
@@ -122,6 +122,7 @@ class Unfused:
     saved_us: float
     share: float
     reason: str
+    is_window: bool
 
 
 @dataclass(frozen=True)

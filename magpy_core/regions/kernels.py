@@ -98,7 +98,9 @@ def _unfused(region: Region, pair: Unfused, device: str) -> Finding:
     if pair.written == pair.read:
         subject = f"{reader} is computed by two kernels, one of which reads what the other has written only for it"
     cost = f"{pair.saved_bytes / 1e6:,.1f} MB, {pair.share:.0%} of the least time of {pair.graph} on {device}"
-    why, hint = _explained(pair.reason)
+    why, hint = _WINDOW if pair.is_window else _explained(pair.reason)
+    if pair.graph == "backward" and pair.written == pair.read:
+        hint = f"{NO_ACTION}: both are the gradient of this line, which PyTorch computes in these steps."
     values = (
         Value("kernels", f"{pair.producer}, {pair.consumer}"), Value("pairs", str(pair.times)),
         Value("saved at most", f"{pair.saved_us:,.1f} µs"), Value("reason", pair.reason or "none given"),
@@ -121,15 +123,15 @@ _ORDER = (
     "because one goes through it in another order than the other",
     "Keep one order: compute both along the same dimension; transpose or permute before the first or after the second.",
 )
-_POSITIONS = (
-    "because the second reads other elements of it, or more of them, than the first has just written",
-    f"{NO_ACTION} where the second slides a window over it (pooling, differences of neighbours).",
+_WINDOW = (
+    "because each result of the second needs several elements of the first's",
+    f"{NO_ACTION}: so it is with a window (pooling, differences of neighbours).",
 )
 _REASONS = {
     "numel/rnumel mismatch": _SIZES,
     "nodes numel": _SIZES,
     "no shared data": _ORDER,
-    "memory deps did not match": _POSITIONS,
+    "memory deps did not match": _ORDER,
     "tiling mismatch": _ORDER,
     "invalid tiling": _ORDER,
     "Split scan": (

@@ -41,7 +41,11 @@ def unfused(region: str, name: str, of: Lowered, device: Device) -> Iterator[Unf
             written, read = KernelLine(*pair.written_at), KernelLine(*pair.read_at)
             names = pair.producer, pair.consumer
             share = round(us / total, 3)
-            found.append(Unfused(region, name, *names, written, read, len(savings), size, round(us, 3), share, pair.reason))
+            found.append(
+                Unfused(
+                    region, name, *names, written, read, len(savings), size, round(us, 3), share, pair.reason, pair.is_window
+                )
+            )
     yield from sorted(found, key=lambda pair: -pair.saved_us)
 
 
@@ -63,6 +67,7 @@ class _Pair:
     written_at: Place
     read_at: Place
     reason: str
+    is_window: bool
 
 
 def _pair(each: Apart, kernels: Sequence[Kernel]) -> _Pair | None:
@@ -70,4 +75,4 @@ def _pair(each: Apart, kernels: Sequence[Kernel]) -> _Pair | None:
     if each.written_at is None or each.read_at is None:
         return None
     names = kernels[each.producer].name, kernels[each.consumer].name
-    return _Pair(*names, each.written_at, each.read_at, each.reason)
+    return _Pair(*names, each.written_at, each.read_at, each.reason, each.is_window)

@@ -31,7 +31,8 @@ class Launch:
 @dataclass(frozen=True)
 class Apart:
     """Positions of two launches, the first of which writes what only the second reads, and how many bytes. The places are
-    those of the largest buffer; None: not of the program. ``reason``: empty if there is none."""
+    those of the largest buffer; None: not of the program. ``reason``: empty if there is none. ``is_window``: each turn of
+    a loop of the second's reads several elements of that buffer."""
 
     producer: int
     consumer: int
@@ -40,6 +41,7 @@ class Apart:
     bytes_written: int
     bytes_read: int
     reason: str
+    is_window: bool = False
 
 
 def note_reasons(stack: ExitStack, into: Reasons) -> None:
@@ -99,7 +101,9 @@ def apart(launches: Sequence[Launch], reasons: Reasons) -> Iterator[Apart]:
         written, read = launches[index].writes, launches[reader].reads
         largest = max(names, key=written.__getitem__)
         moved = sum(written[name] for name in names), sum(read.get(name, 0) for name in names)
-        yield Apart(index, reader, *_places(scheduler, largest, launches[reader]), *moved, _reason(first, second, reasons))
+        reason = _reason(scheduler, largest, first, second, reasons)
+        is_window = any(_indices(node, largest) > 1 for node in second.get_nodes())
+        yield Apart(index, reader, *_places(scheduler, largest, launches[reader]), *moved, reason, is_window)
 
 
 def _only_reader(scheduler: Any, name: str, writer: int, owner: Mapping[str, int]) -> int | None:
@@ -120,6 +124,11 @@ def _only_reader(scheduler: Any, name: str, writer: int, owner: Mapping[str, int
 
 def _reads(node: Any, name: str) -> bool:
     return any(dep.name == name for dep in node.read_writes.reads)
+
+
+def _indices(node: Any, name: str) -> int:
+    """How many different elements of a buffer a turn of a node's loop reads."""
+    return len({dep.index for dep in node.read_writes.reads if dep.name == name and hasattr(dep, "var_names")})
 
 
 def _scheduled(scheduler: Any, launch: Launch) -> Any:
@@ -162,12 +171,16 @@ def _last(found: Iterable[Place]) -> Place | None:
     return max(found, default=None)
 
 
-def _reason(first: Any, second: Any, reasons: Reasons) -> str:
-    """As for the nodes themselves; where independent ones are launched together, for what these were before."""
-    of_parts = ((a.get_name(), b.get_name()) for a in _parts(first) for b in _parts(second))
-    pairs = ((first.get_name(), second.get_name()), *of_parts)
-    return next((reasons[pair] for pair in pairs if pair in reasons), "")
-
-
-def _parts(node: Any) -> list[Any]:
-    return list(node.snodes) if node.is_foreach() else [node]
+def _reason(scheduler: Any, name: str, first: Any, second: Any, reasons: Reasons) -> str:
+    """Why two nodes are not one: as for the nodes themselves; else, since some answers come without a reason, the last for
+    parts of them that exchange the buffer."""
+    of_nodes = reasons.get((first.get_name(), second.get_name()))
+    if of_nodes is not None:
+        return of_nodes
+    writer = {scheduler.name_to_buf[name].defining_op_name()}
+    readers = {node.get_name() for node in second.get_nodes() if _reads(node, name)}
+    for pair, reason in reversed(reasons.items()):
+        parts = [set(each.split("_")) for each in pair]
+        if parts[0] & writer and parts[1] & readers:
+            return reason
+    return ""

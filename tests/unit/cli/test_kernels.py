@@ -138,7 +138,7 @@ def test_a_check_leaves_ptx_out_unless_asked(tool: Tool, monkeypatch: pytest.Mon
     at = replace(FUSED.lines[0], file=str(tool.script), line=1)
     tool.report = replace(
         REPORT, kernels=[replace(FUSED, lines=(at,))], graphs=[TargetGraph("model", "forward", 1)],
-        unfused=[Unfused("model", "forward", "k0", "k1", at, at, 1, 8, 2.0, 0.5, "")],
+        unfused=[Unfused("model", "forward", "k0", "k1", at, at, 1, 8, 2.0, 0.5, "", False)],
         lines=[LineCost("model", "", 0, 1.0, 1)],
     )  # fmt: skip
     without, having = data("--target", "h100"), data("--target", "h100", "--ptx")

@@ -46,7 +46,7 @@ def test_kernels_of_several_programs_name_their_regions() -> None:
     kernel = Kernel("r0", "forward", "k", "triton", ("add",), (at,), 1, KernelWork(1, 1, 1, "float32"), 2.5, "launch")
     target = TargetReport(
         "cuda:sm_90", "H100 SXM", 1.0, 2.5, [kernel], [TargetProblem("r0", "no")], [TargetGraph("r0", "forward", 2)],
-        [Unfused("r0", "forward", "a", "b", at, at, 1, 1, 1.0, 0.5, "")], [LineCost("r0", "/p/net.py", 3, 2.5, 1)],
+        [Unfused("r0", "forward", "a", "b", at, at, 1, 1, 1.0, 0.5, "", False)], [LineCost("r0", "/p/net.py", 3, 2.5, 1)],
     )  # fmt: skip
     hotter = replace(target, lines=[replace(target.lines[0], us=9.0)])
     merged = merge([("train", replace(report(), kernels=target)), ("eval", replace(report(), kernels=hotter))]).kernels

@@ -30,7 +30,7 @@ def findings_of(kernels: Sequence[Kernel], unfused: Sequence[Unfused] = ()) -> l
 
 def pair(reason: str = "no shared data", *, region: str = "f", lines: tuple[int, int] = (5, 7)) -> Unfused:
     written, read = (KernelLine(__file__, line) for line in lines)
-    return Unfused(region, "forward", "k0", "k1", written, read, 2, 134_200_000, 40.0, 0.5, reason)
+    return Unfused(region, "forward", "k0", "k1", written, read, 2, 134_200_000, 40.0, 0.5, reason, False)
 
 
 def test_spills_are_found_on_the_line() -> None:
@@ -101,11 +101,13 @@ def test_what_only_calls_without_gradients_exchange_is_no_finding_of_a_program_t
 
 
 def test_a_window_needs_no_action() -> None:
-    (found,) = findings_of([kernel()], [pair("memory deps did not match")])
+    (found,) = findings_of([kernel()], [replace(pair(), is_window=True)])
     assert not found.is_actionable
 
 
 def test_a_line_of_two_kernels_is_quoted_once() -> None:
     (found,) = findings_of([kernel()], [pair(lines=(5, 5))])
     assert found.message.startswith("`from collections.abc import Sequence` is computed by two kernels, one of which reads")
-    assert found.path == ()
+    assert found.path == () and found.is_actionable
+    (gradient,) = findings_of([kernel(graph="backward")], [replace(pair(lines=(5, 5)), graph="backward")])
+    assert not gradient.is_actionable, "nobody wrote it"

@@ -44,9 +44,19 @@ def test_two_kernels_and_their_lines_and_the_reason() -> None:
     (pair,) = report.unfused
     first = apart.__code__.co_firstlineno
     assert (pair.written.line - first, pair.read.line - first) == (1, 2)
-    assert pair.saved_bytes == 2 * MATRIX and pair.times == 1 and pair.reason == "no shared data"
+    assert pair.saved_bytes == 2 * MATRIX and pair.times == 1 and pair.reason == "no shared data" and not pair.is_window
     assert (pair.producer, pair.consumer) == tuple(kernel.name for kernel in report.kernels)
     assert 0.2 < pair.share <= 0.5
+
+
+@pytest.mark.slow
+def test_neighbours_are_a_window() -> None:
+    def neighbours(x: torch.Tensor) -> torch.Tensor:
+        total = x.cumsum(0)
+        return total[:, 1:] - total[:, :-1]
+
+    (pair,) = report_of(neighbours).unfused
+    assert pair.is_window and pair.reason
 
 
 @pytest.mark.slow
