@@ -202,9 +202,15 @@ def target_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., 
         "--target",
         metavar="DEVICE",
         help="The device to compile for, which this machine need not have: cuda:sm_80 (A100), cuda:sm_90 (H100) or "
-        "cuda:sm_100 (B200). Needs the triton package (pip install 'magpy[triton]'). "
+        "cuda:sm_100 (B200). Needs Triton: pip install triton (or the extra: magpy[triton]). "
         f"[default: `target` under [tool.magpy], else {default}]",
     )
+
+
+def ptx_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--ptx", is_flag=True, help="With --target: the PTX of every kernel is in JSON reports (megabytes), too."
+    )(command)
 
 
 def kernels_options(command: Callable[..., Any]) -> Callable[..., Any]:

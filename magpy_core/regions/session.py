@@ -159,12 +159,17 @@ class Session:
 
         return [region_detail(region) for region in self.regions]
 
-    def kernels(self, target: str, on_progress: Callable[[int, int], None] | None = None) -> TargetReport:
-        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408).
-        ``on_progress`` gets how many captures are done, and of how many. Raises UnknownTarget, MissingTriton."""
+    def kernels(
+        self, target: str, line: tuple[str, int] | None = None, on_progress: Callable[[int, int], None] | None = None
+    ) -> TargetReport:
+        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408,
+        MP409). ``line`` and ``on_progress``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
+        from magpy_core.findings.kernel_lines import line_costs
         from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
 
-        report = kernels_of_regions(self.regions, target, on_progress)
+        report = kernels_of_regions(self.regions, target, line, on_progress)
+        steps = max(self.current_step, 1)
+        report.lines = line_costs(report.kernels, {region.id: region.calls / steps for region in self.regions})
         for region in self.regions:
             for finding in kernel_findings(region, report):
                 region.log.add(finding)

@@ -137,8 +137,11 @@ class Monitoring:
                 if self.timeline is not None:
                     report = self._report(self._request["entrypoint"])
                     self._channel.send({"type": "captured", "report": report.to_json()})
+                line = self._request.get("target_line")
                 self._kernels = self._session.kernels(
-                    target, lambda done, of: self._channel.send({"type": "lowering", "done": done, "of": of})
+                    target,
+                    (line[0], line[1]) if line else None,
+                    lambda done, of: self._channel.send({"type": "lowering", "done": done, "of": of}),
                 )
             except KeyboardInterrupt:
                 return

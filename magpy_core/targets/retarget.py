@@ -2,7 +2,7 @@
 
 AOTAutograd traces on the CPU (`_compat.torch.triton_lowering` moves its result), so devices in the graph become the CPU, and
 composite operations that choose their kernels by device are replaced by what they choose on CUDA. No real tensor is used.
-Key functions: retarget, example_inputs, stays_on_cpu, place_of.
+Key functions: retarget, example_inputs, place_of, stays_on_cpu.
 """
 
 from __future__ import annotations

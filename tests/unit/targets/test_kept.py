@@ -58,11 +58,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The regions that are compiled, here and without a compiler."""
     found: list[str] = []
 
-    def kernels(self: Any) -> list[Kernel]:
+    def kernels(self: Any) -> dict[str, list[Any]]:
         found.append(self.captured.region)
-        return [replace(MADE, region=self.captured.region)]
+        return {"kernels": [replace(MADE, region=self.captured.region)], "graphs": [], "unfused": []}
 
-    monkeypatch.setattr(lowering._Work, "_kernels", kernels)
+    monkeypatch.setattr(lowering._Work, "_compiled", kernels)
     monkeypatch.setattr(lowering, "results_of", lambda work: ((i, one()) for i, one in enumerate(work)))
     return found
 
@@ -72,24 +72,36 @@ def test_nothing_is_compiled_twice(compiled: list[str], folder: Path) -> None:
         return [lowering.Captured(region, "function", captured(scaled, X)) for region in regions]
 
     progress: list[tuple[int, int]] = []
-    first = lowering.kernels_of(of("a", "b"), H100, lambda *at: progress.append(at))
+    first = lowering.kernels_of(of("a", "b"), H100, on_progress=lambda *at: progress.append(at))
     assert compiled == ["a", "b"] and progress == [(0, 2), (1, 2), (2, 2)]
     progress.clear()
-    again = lowering.kernels_of(of("a", "c", "b"), H100, lambda *at: progress.append(at))
+    again = lowering.kernels_of(of("a", "c", "b"), H100, on_progress=lambda *at: progress.append(at))
     assert compiled == ["a", "b", "c"] and progress == [(2, 3), (3, 3)]
     assert [kernel.region for kernel in again.kernels] == ["a", "c", "b"]
     assert [again.kernels[0], again.kernels[2]] == first.kernels
     assert len(list((folder / "kernels").iterdir())) == 3
 
 
+def test_the_kernels_of_one_line_are_not_kept_as_those_of_all(compiled: list[str]) -> None:
+    one = [lowering.Captured("a", "function", captured(scaled, X))]
+    line = (__file__, scaled.__code__.co_firstlineno + 1)
+    for _ in range(2):
+        lowering.kernels_of(one, H100, line)
+    assert compiled == ["a", "a"]
+    for _ in range(2):
+        lowering.kernels_of(one, H100)
+    lowering.kernels_of(one, H100, line)
+    assert compiled == ["a", "a", "a"], "what is kept of all of them has those of the line"
+
+
 def test_what_failed_is_tried_again(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     one = [lowering.Captured("a", "function", captured(scaled, X))]
 
-    def fails(self: Any) -> list[Kernel]:
+    def fails(self: Any) -> dict[str, list[Any]]:
         raise RuntimeError("no such instruction")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lowering._Work, "_kernels", fails)
+        patch.setattr(lowering._Work, "_compiled", fails)
         assert lowering.kernels_of(one, H100).problems[0].message == "RuntimeError: no such instruction"
     assert lowering.kernels_of(one, H100).kernels and compiled == ["a"]
 
