@@ -18,7 +18,7 @@ from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.summary import count
 from lsp_server.features.syntax import Function, enclosing_functions, parse
 from magpy_core.findings import Kernel, TargetReport
-from magpy_core.findings.kernels import total_launches, total_us
+from magpy_core.findings.kernels import of_a_call, total_launches, total_us
 
 _LISTED = 8
 
@@ -42,11 +42,6 @@ def _by_line(run: RunFindings, target: TargetReport, key: str) -> dict[int, list
     return found
 
 
-def in_a_step(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Without those of a forward pass without gradients, if the lines run with gradients too: it is another call."""
-    return [kernel for kernel in kernels if kernel.graph != "inference"] or list(kernels)
-
-
 # -- hover ---------------------------------------------------------------------------------------------------------------
 
 
@@ -56,7 +51,7 @@ def kernel_text(document: Document, line: int, runs: Iterable[RunFindings], *, l
     for run in runs:
         kernels = kernels_of_line(run, run.kernels, document.key, line) if run.kernels is not None else []
         if run.kernels is not None and kernels:
-            shown = in_a_step(kernels)
+            shown = of_a_call(kernels)
             lines = [_sum(shown, run.kernels.device), ""]
             lines += [f"- {_kernel(kernel)}" for kernel in shown[:_LISTED]]
             lines += [f"- and {len(shown) - _LISTED} more"] if len(shown) > _LISTED else []
@@ -143,5 +138,5 @@ def short_line(device: str, kernels: Sequence[Kernel]) -> str:
     """``H100 SXM: 12 Triton kernels and 3 of libraries, at least 41.0 µs``."""
     from lsp_server.formats.kernels import us
 
-    shown = in_a_step(kernels)
+    shown = of_a_call(kernels)
     return f"{device}: {_counted(shown)}, at least {us(total_us(shown))}"

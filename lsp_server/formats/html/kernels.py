@@ -1,21 +1,25 @@
-"""The chapter on kernels for a device: a roofline, a table for each graph, Triton source. Key function: chapter."""
+"""The chapter on kernels for a device: a roofline, the lines that take most, a table for each graph, Triton source.
+
+Key function: chapter.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
 from lsp_server.formats.html import roofline
 from lsp_server.formats.html.source import Sheets
 from lsp_server.formats.html.table import table
-from lsp_server.formats.kernels import computes, kernel_text, ranges, size, us
+from lsp_server.formats.kernels import computes, kernel_text, ranges, size, traffic, us
 from lsp_server.formats.view import clean, count
-from magpy_core.findings import Kernel, Report, TargetReport
-from magpy_core.findings.kernels import total_launches, total_us
+from magpy_core.findings import Kernel, Report, TargetGraph, TargetReport
+from magpy_core.findings.kernels import of_a_call, total_launches, total_us
 
 _HEAD = ("µs", "times", "moves", "MFLOP", "registers", "spills", "shared memory")
+_HOTTEST = 20  # lines
 
 _Numbered = Sequence[tuple[int, Kernel]]
 
@@ -26,9 +30,10 @@ def chapter(report: Report, sheets: Sheets) -> str:
     if target is None:
         return ""
     names = {region.id: region.name for region in report.regions}
-    parts = [f"<h2 id='kernels'>Kernels</h2><p>{_heading(target)}</p>", roofline.picture(target)]
+    parts = [f"<h2 id='kernels'>Kernels</h2><p>{_heading(target)}</p>", roofline.picture(target), _lines(target, sheets)]
     for (region, graph), group in groupby(enumerate(target.kernels, 1), key=lambda item: (item[1].region, item[1].graph)):
-        parts += _graph(names.get(region, region), graph, list(group), sheets)
+        facts = [one for one in target.graphs if (one.region, one.graph) == (region, graph)]
+        parts += _graph(names.get(region, region), graph, list(group), facts, sheets)
     for problem in target.problems:
         name = escape(clean(names.get(problem.region, problem.region)))
         parts.append(f"<p class='warning'>{name} is not listed: {escape(clean(problem.message))}</p>")
@@ -36,7 +41,7 @@ def chapter(report: Report, sheets: Sheets) -> str:
 
 
 def _heading(target: TargetReport) -> str:
-    launches = [kernel for kernel in target.kernels if kernel.graph != "inference"] or target.kernels
+    launches = of_a_call(target.kernels)
     what = f"{count(total_launches(launches), 'kernel')}, at least {us(total_us(launches))} in all"
     device = f"{escape(clean(target.device))} ({escape(clean(target.target))})"
     return (
@@ -45,12 +50,30 @@ def _heading(target: TargetReport) -> str:
     )
 
 
-def _graph(region: str, graph: str, kernels: _Numbered, sheets: Sheets) -> Iterator[str]:
+def _lines(target: TargetReport, sheets: Sheets) -> str:
+    """The lines that take most of a step."""
+    total = sum(cost.us for cost in target.lines)
+    if not total:
+        return ""
+    head = "<th>line</th>" + "".join(f"<th class='number'>{name}</th>" for name in ("µs", "share", "launches"))
+    rows = []
+    for cost in target.lines[:_HOTTEST]:
+        place = sheets.place(cost.file, cost.line) if cost.file else "<span class='soft'>no line of the program</span>"
+        figures = (f"{cost.us:,.1f}", f"{cost.us / total:.1%}", f"{cost.launches:,}")
+        rows.append(f"<tr><td>{place}</td>{_cells(figures)}</tr>")
+    left = len(target.lines) - len(rows)
+    more = f" {count(left, 'line')} more." if left else ""
+    note = f"<p class='soft'>A kernel's time in a step, shared equally among its lines.{more}</p>"
+    return f"<details><summary>Lines, hottest first</summary>{table(head, rows)}{note}</details>"
+
+
+def _graph(region: str, graph: str, kernels: _Numbered, facts: Sequence[TargetGraph], sheets: Sheets) -> Iterator[str]:
     """The table of a graph, and its Triton source, closed."""
     of = [kernel for _, kernel in kernels]
     name = escape(clean(region))
     sums = f"{count(total_launches(of), 'kernel')}, at least {us(total_us(of))}"
     yield f"<h3>{name}, {escape(graph)} <span class='soft'>{sums}</span></h3>"
+    yield from (f"<p class='soft'>{escape(traffic(of, fact).plain)}.</p>" for fact in facts)
     head = "<th>kernel</th><th>limit</th>" + "".join(f"<th class='number'>{each}</th>" for each in _HEAD)
     yield table(head, [_row(number, kernel, sheets) for number, kernel in kernels])
     own = [(number, kernel) for number, kernel in kernels if kernel.code is not None]
@@ -67,8 +90,11 @@ def _row(number: int, kernel: Kernel, sheets: Sheets) -> str:
     figures = [f"{kernel.us:,.1f}", f"{kernel.launches:,}", size(kernel.work.bytes_moved)]
     figures.append(f"{kernel.work.flops / 1e6:,.2f}" if kernel.work.flops else "")
     figures += [f"{code.registers}", _size(code.spill_bytes), _size(code.shared_bytes)] if code is not None else ["", "", ""]
-    cells = "".join(f"<td class='number'>{cell}</td>" for cell in figures)
-    return f"<tr>{what}<td class='code'>{escape(kernel.bound)}</td>{cells}</tr>"
+    return f"<tr>{what}<td class='code'>{escape(kernel.bound)}</td>{_cells(figures)}</tr>"
+
+
+def _cells(figures: Iterable[str]) -> str:
+    return "".join(f"<td class='number'>{figure}</td>" for figure in figures)
 
 
 def _name(kernel: Kernel) -> str:

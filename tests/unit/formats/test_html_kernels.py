@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.formats.html import page, roofline
-from magpy_core.findings import Kernel, KernelWork, RegionSummary, Report, TargetReport
+from magpy_core.findings import Kernel, KernelWork, LineCost, RegionSummary, Report, TargetGraph, TargetReport
 from magpy_core.runner.request import parse_target
 from tests.golden.test_formats import MODEL, TRAIN, view
 from tests.unit.formats.browser import measured
@@ -57,6 +57,17 @@ def test_a_row_has_everything() -> None:
         assert f">{cell}<" in row, cell
     assert "mm (library)" in other and "2.0 GB" in other and "<td data-label='spills' class='number'></td>" in other
     assert "@triton.jit" in text and "import triton" not in text and "href='#kernel-1'" in text
+
+
+def test_lines_and_traffic_are_told_where_they_are_known() -> None:
+    costs = [LineCost("model", MODEL if n else "", n, 100.0 / (n + 1), 3) for n in range(25)]
+    target = replace(REPORT, kernels=[FUSED], lines=costs, graphs=[TargetGraph("model", "forward", 2_000_000)])
+    text = page.text(replace(detailed(), kernels=target), view())
+    hottest = text.partition("<summary>Lines, hottest first</summary>")[2].partition("</details>")[0]
+    assert hottest.count("<tr>") == 21 and "no line of the program" in hottest and "26.2%" in hottest
+    assert "5 lines more" in hottest and Page(text).open == []
+    assert "4 kernels, 0 of them memory-bound, move 22.0 MB; inputs and results alone are 2.0 MB." in text
+    assert "hottest" not in page.text(of([FUSED]), view())
 
 
 def test_names_of_the_program_stay_text() -> None:
