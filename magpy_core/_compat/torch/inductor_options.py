@@ -58,6 +58,6 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed_settings() -> str:
-    """What the program has changed of Inductor's settings, as Python; empty if it has not imported them."""
+    """What the program has set of Inductor's settings, as Python; empty if it has not imported them."""
     config = sys.modules.get("torch._inductor.config")
     return str(config.codegen_config()) if config is not None else ""
