@@ -86,6 +86,6 @@ def test_what_a_change_does_to_the_kernels_is_shown(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         (tmp_path / f"{name}.json").write_text(done.stdout, encoding="utf-8")
     changed = tool(tmp_path, "diff", "old.json", "new.json").stdout
-    assert "is no longer fused: layer_norm, gelu at train.py:14-15: 1 -> 2 kernels" in changed, changed
+    assert "no longer fused: layer_norm, gelu at train.py:14-15: 1 -> 2 kernels" in changed, changed
     assert "of layer_norm" in changed and "of gelu" in changed
     assert "optimizer" not in changed, "its line has only moved"
