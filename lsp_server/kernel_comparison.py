@@ -19,8 +19,8 @@ _ALIKE = 0.5  # of what two kernels compute: less is not the same kernel
 _COVERED = 2 / 3  # of a kernel's operations, by those that it became
 
 _SPILLS = Measure[Sequence[Kernel]]("spills", most_spilled, exact=True, unit="B per thread")
-_BYTES = Measure[Sequence[Kernel]]("moves", lambda of: total_bytes(of) / 1e6, unit="MB")
-_TIME = Measure[Sequence[Kernel]]("takes at least", lambda of: total_us(of), unit="µs")
+_BYTES = Measure[Sequence[Kernel]]("moves", total_bytes, unit="B")
+_TIME = Measure[Sequence[Kernel]]("takes at least", total_us, unit="µs")
 _LAUNCHES = Measure[Sequence[Kernel]]("launches", total_launches, judged=False)
 _REGISTERS = Measure[Sequence[Kernel]](
     "registers", lambda of: of[0].code.registers if of[0].code is not None else None, judged=False, unit="per thread"

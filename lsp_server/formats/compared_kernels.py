@@ -20,8 +20,9 @@ MOST = 8
 
 def lines(comparison: KernelComparison) -> Iterator[Text]:
     if not comparison.graphs:
-        return
-    yield Text(f"{title(comparison)}:", "bold")
+        yield Text.assemble((f"{title(comparison)}:", "bold"), " no difference")
+    else:
+        yield Text(f"{title(comparison)}:", "bold")
     for graph in comparison.graphs:
         yield Text.assemble("  ", (clean(graph.region), "bold"), f", {graph.graph}")
         for text, style in of_graph(graph):
@@ -39,8 +40,8 @@ def of_graph(graph: GraphChange) -> Iterator[tuple[str, str]]:
     """Lines without indentation, each with its style."""
     for change in graph.totals:
         yield figure(change), _style(change)
-    yield from _regrouped(graph.parted, "is no longer fused", "red" if graph.judged else "")
-    yield from _regrouped(graph.joined, "is now fused", "green" if graph.judged else "")
+    yield from _regrouped(graph.parted, "no longer fused", "red" if graph.judged else "")
+    yield from _regrouped(graph.joined, "now fused", "green" if graph.judged else "")
     yield from _listed(graph.appeared, "new", "")
     yield from _listed(graph.disappeared, "gone", "")
     for one in graph.changed[:MOST]:
@@ -56,10 +57,15 @@ def _style(change: Change) -> str:
 
 
 def figure(change: Change) -> str:
-    """``moves: 4.1 -> 8.2 MB (+100%)``."""
-    unit = f" {change.unit}" if change.unit else ""
+    """``moves: 4.1 MB -> 8.2 MB (+100%)``."""
     percent = f" ({change.ratio - 1:+.0%})" if change.ratio is not None and change.unit else ""
-    return f"{change.label}: {change.old:,.4g} -> {change.new:,.4g}{unit}{percent}"
+    return f"{change.label}: {_amount(change.old, change.unit)} -> {_amount(change.new, change.unit)}{percent}"
+
+
+def _amount(number: float, unit: str) -> str:
+    if unit == "B":
+        return size(number)
+    return us(number) if unit == "µs" else f"{number:,g}{f' {unit}' if unit else ''}"
 
 
 def _regrouped(groups: Sequence[Regrouped], what: str, style: str) -> Iterator[tuple[str, str]]:
@@ -71,7 +77,7 @@ def _regrouped(groups: Sequence[Regrouped], what: str, style: str) -> Iterator[t
         for part in parts:
             yield f"  of {kernel(part)}", "dim"
     if len(groups) > MOST:
-        yield f"and {len(groups) - MOST:,} more, each of which {what}", style
+        yield f"and {len(groups) - MOST:,} more {what}", style
 
 
 def _listed(kernels: Sequence[Kernel], what: str, style: str) -> Iterator[tuple[str, str]]:

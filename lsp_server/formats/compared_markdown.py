@@ -26,9 +26,10 @@ def text(comparison: Comparison, view: View, fail_on: Severity, environ: Mapping
     if comparison.step:
         rows = ((escape(one.label), escape(figures(one))) for one in comparison.step)
         parts += ["### Step", table(("what", "change"), rows)]
-    if comparison.kernels is not None and comparison.kernels.graphs:
+    if comparison.kernels is not None:
         parts.append(f"### {escape(compared_kernels.title(comparison.kernels))}")
         parts += map(_graph, comparison.kernels.graphs)
+        parts += ["No difference."] if not comparison.kernels.graphs else []
     return "\n\n".join(parts) + "\n"
 
 
