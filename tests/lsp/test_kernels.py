@@ -264,6 +264,10 @@ async def test_what_to_do_where_there_are_none(client: Client, lab: Lab, tmp_pat
     await client.command("magpy.check", {"uri": uri, "name": "small"})
     missing = await client.request("magpy/kernels", {"uri": (tmp_path / "other.py").as_uri()})
     assert missing["program"] == {"uri": uri, "name": "small"}
+    other = lab.folder / "other_train.py"
+    other.write_text(PROGRAM, encoding="utf-8")
+    missing = await client.request("magpy/kernels", {"uri": other.as_uri()})
+    assert missing["program"] == {"uri": other.as_uri()}, "a program itself, which was not run"
 
 
 @pytest.mark.asyncio

@@ -11,7 +11,10 @@ from itertools import groupby
 from typing import Any
 
 from lsp_server.features.documents import key_of, path_of
+from lsp_server.features.entrypoint import entrypoint_line
 from lsp_server.features.kernels import kernels_of_line
+from lsp_server.features.positions import split_lines
+from lsp_server.features.tracking import read_source
 from lsp_server.features.views.shown import Json, NotShown, Shown
 from lsp_server.features.views.texts import Page
 from lsp_server.formats.view import clean, count
@@ -30,7 +33,7 @@ def kernels_of(runs: Sequence[Shown], params: Mapping[str, Any]) -> Json:
     """
     path = path_of(params["uri"]) if isinstance(params.get("uri"), str) else None
     key = key_of(path) if path is not None else None
-    shown = _chosen(runs, params.get("run"), key)
+    shown = _chosen(runs, params.get("run"), path)
     if shown is None or shown.found.kernels is None:
         return _missing(shown, params.get("uri"))
     target, line = shown.found.kernels, params.get("line")
@@ -58,11 +61,15 @@ def kernels_of(runs: Sequence[Shown], params: Mapping[str, Any]) -> Json:
     }
 
 
-def _chosen(runs: Sequence[Shown], run: object, key: str | None) -> Shown | None:
-    """The named run; else the latest with kernels, of those that know the file if there are any."""
+def _chosen(runs: Sequence[Shown], run: object, path: str | None) -> Shown | None:
+    """The named run; else the latest with kernels, of those that know the file. A file that none knows may be a program
+    itself; otherwise, it may be a part of the last one."""
     if run is not None:
         return next((shown for shown in runs if shown.key == run), None)
-    about = [shown for shown in runs if key is not None and _knows(shown, key)] or list(runs)
+    about = [shown for shown in runs if path is not None and _knows(shown, key_of(path))]
+    if not about and path is not None and entrypoint_line(split_lines(read_source(path) or "")) is not None:
+        return None
+    about = about or list(runs)
     made = [shown for shown in about if shown.found.kernels is not None]
     return next(reversed(made or about), None)
 
