@@ -68,11 +68,15 @@ class Capture:
         self.matches: Callable[[Any, Any], bool] = take("matches")
         self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
         self.run: Callable[[Any, Any], Any] = take("run")
-        self.full_run = self.run  # without the fast guard
         take("run_drawing", None)
         take("gather_drawing", None)
         self._released: Callable[[Any, Any], Any] | None = None  # its ``run``, while it is held
         self.fast_guard = FastGuard(self, write, may_specialize=bool(code.lines.shapes))
+
+    @property
+    def full_run(self) -> Callable[[Any, Any], Any]:
+        """``run`` without the fast guard."""
+        return self.fast_guard.full
 
     def retire(self, *, check_guards: bool) -> None:
         """From now on, calls that it fits run as plain Python; without ``check_guards``, all calls do."""
