@@ -14,7 +14,21 @@ from typing import Literal, TypeGuard
 
 import attrs
 
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, StepReport, Value
+from lsp_server.config_values import toml_key
+from magpy_core.findings import (
+    Finding,
+    Kernel,
+    Location,
+    Position,
+    Range,
+    RegionSummary,
+    Report,
+    Severity,
+    StepReport,
+    TargetReport,
+    Value,
+)
+from magpy_core.findings.kernels import most_spilled, of_a_call, total_launches, total_us
 
 HOST_READS = ("MP101", "MP102", "MP109")
 _PLACES_SHOWN = 3
@@ -34,11 +48,19 @@ class Limits:
     side_effects: Limit = None
     host_syncs: Limit = None
     min_speedup: Limit = None
+    kernels: Limit = None
+    spills: Limit = None
+    estimated_us: Limit = None
 
     def with_defaults(self, other: Limits) -> Limits:
         """These limits, completed by those of ``other``."""
         own = attrs.asdict(self)
         return Limits(**{k: v if (v := own[k]) is not None else getattr(other, k) for k in own})
+
+    @property
+    def of_target(self) -> list[str]:
+        """The keys of the limits that are set and need the kernels of a target."""
+        return [key for key in ("kernels", "spills", "estimated_us") if _is_set(getattr(self, key))]
 
 
 @attrs.frozen
@@ -79,6 +101,22 @@ def check_budgets(report: Report, budgets: Budgets, *, compiled: bool) -> list[F
             shown = tuple(Value(name, value) for name, value in values)
             found.append(Finding(code, sentence, location(region, report), region=region.id, values=shown))
     return found
+
+
+def without_target(report: Report, budgets: Budgets) -> list[Finding]:
+    """One finding, at the first region with limits for its kernels: a run without a target has none."""
+    limited = [(region, keys) for region in report.regions if (keys := budgets.of(region).of_target)]
+    if not limited:
+        return []
+    region, keys = limited[0]
+    more = f" and {len(limited) - 1} more" if len(limited) > 1 else ""
+    names = ", ".join(f"`{toml_key(key)}`" for key in keys)
+    text = (
+        f"{names} of {region.name}{more} {'was' if len(keys) == 1 else 'were'} not checked: this run compiles for no "
+        "device. `magpy-lsp check --target cuda:sm_90` does."
+    )
+    at = location(region, report)
+    return [Finding("MP507", text, at, region=region.id, severity_override=Severity.INFORMATION)]
 
 
 def unmeasured(report: Report, budgets: Budgets) -> list[Finding]:
@@ -142,6 +180,43 @@ def _exceeded(region: RegionSummary, limits: Limits, report: Report, compiled: b
         yield "MP505", text, tuple(("read at", place) for place in _places(region, report)[:_PLACES_SHOWN])
     if _is_set(limits.min_speedup) and compiled:
         yield from _speedup(region, limits.min_speedup)
+    if report.kernels is not None and limits.of_target:
+        yield from _kernels(region, limits, report.kernels)
+
+
+def _kernels(region: RegionSummary, limits: Limits, target: TargetReport) -> Iterator[_Exceeded]:
+    """What one call of the region launches, with its backward pass."""
+    for problem in target.problems:
+        if problem.region == region.id:
+            names = ", ".join(f"`{toml_key(key)}`" for key in limits.of_target)
+            yield "MP507", f"{names} of {region.name} can't be checked on {target.device}: {problem.message}", ()
+            return
+    used = of_a_call(kernel for kernel in target.kernels if kernel.region == region.id)
+    launches, spilled, us = total_launches(used), most_spilled(used), total_us(used)
+    if _is_set(limits.kernels) and launches > limits.kernels:
+        what = f"launches {launches:,} kernel{'' if launches == 1 else 's'} on {target.device}"
+        graphs = tuple((graph, f"{total_launches(of):,}") for graph, of in _by_graph(used).items())
+        yield "MP508", f"{region.name} {what}; its budget is {limits.kernels:,g}.", graphs
+    if _is_set(limits.spills) and spilled > limits.spills:
+        worst = next(kernel for kernel in used if most_spilled([kernel]) == spilled)
+        what = f"has a {worst.graph} kernel on {target.device} that spills {spilled:,} bytes per thread"
+        yield "MP509", f"{region.name} {what}; its budget is {limits.spills:,g}.", (("kernel", worst.name), *_lines(worst))
+    if _is_set(limits.estimated_us) and us > limits.estimated_us:
+        what = f"takes at least {us:,.1f} µs on {target.device}, by its published figures"
+        slowest = sorted(used, key=lambda kernel: -kernel.total_us)[:_PLACES_SHOWN]
+        times = tuple((kernel.name, f"{kernel.total_us:,.1f} µs") for kernel in slowest)
+        yield "MP510", f"{region.name} {what}; its budget is {limits.estimated_us:,g} µs.", times
+
+
+def _by_graph(kernels: Iterable[Kernel]) -> dict[str, list[Kernel]]:
+    found: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        found.setdefault(kernel.graph, []).append(kernel)
+    return found
+
+
+def _lines(kernel: Kernel) -> list[tuple[str, str]]:
+    return [("computes", f"{PurePath(at.file).name}:{at.line}") for at in kernel.lines[:_PLACES_SHOWN]]
 
 
 def _is_set(limit: Limit) -> TypeGuard[float]:

@@ -1,4 +1,4 @@
-"""Compares two reports of one program: findings, regions, the training step. Key types: Comparison, RegionChange.
+"""Compares two reports of one program: findings, regions, the training step, kernels. Key types: Comparison, RegionChange.
 
 Findings match by fingerprint, or in a report without fingerprints by code, file name, function and message. Regions match
 by kind, name and file name, in order of appearance if several agree.
@@ -7,30 +7,14 @@ by kind, name and file name, in order of appearance if several agree.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from magpy_core.findings import Finding, RegionSummary, Report, Severity, StepReport
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Measure(Generic[T]):
-    """One figure of a region or of the step. It is worse if it rose by more than the threshold and by at least ``least``.
-
-    ``exact`` figures do not vary between runs of the same program: any rise is worse. ``judged`` False: display only.
-    """
-
-    label: str
-    value: Callable[[T], float | None]
-    least: float = 0.0
-    exact: bool = False
-    judged: bool = True
-    unit: str = ""
-
+from lsp_server.kernel_comparison import KernelComparison, compare_kernels
+from lsp_server.measures import Change, Measure, changes
+from magpy_core.findings import Finding, RegionSummary, Report, Severity, StepReport, TargetReport
 
 MEASURES: tuple[Measure[RegionSummary], ...] = (
     Measure("graph breaks", lambda r: r.graph_breaks, exact=True),
@@ -47,25 +31,6 @@ STEP_MEASURES: tuple[Measure[StepReport], ...] = (
     Measure("compiled", lambda s: s.compiled_ms, 0.02, unit="ms"),
     Measure("waiting", lambda s: s.wait_s, 1.0, judged=False, unit="s"),
 )
-
-
-@dataclass(frozen=True)
-class Change:
-    """A figure that differs (for a measured one: beyond noise)."""
-
-    label: str
-    unit: str
-    old: float
-    new: float
-    worse: bool
-
-    @property
-    def ratio(self) -> float | None:
-        return self.new / self.old if self.old else None
-
-    def to_json(self) -> dict[str, Any]:
-        shown = {"what": self.label, "unit": self.unit, "old": self.old, "new": self.new}
-        return {**shown, "ratio": self.ratio, "worse": self.worse}
 
 
 @dataclass(frozen=True)
@@ -99,6 +64,7 @@ class Comparison:
     new_regions: list[RegionSummary] = field(default_factory=list)
     removed_regions: list[RegionSummary] = field(default_factory=list)
     step: tuple[Change, ...] = ()
+    kernels: KernelComparison | None = None  # of reports that both have a target
 
     @property
     def slower_step(self) -> bool:
@@ -106,7 +72,8 @@ class Comparison:
 
     def worse(self, fail_on: Severity) -> bool:
         found = any(f.severity.rank <= fail_on.rank for f in self.appeared)
-        return found or self.slower_step or any(c.worse for c in self.changed)
+        kernels = self.kernels is not None and self.kernels.worse
+        return found or self.slower_step or kernels or any(c.worse for c in self.changed)
 
     def to_json(self, fail_on: Severity) -> dict[str, Any]:
         return {
@@ -123,6 +90,7 @@ class Comparison:
                 "changed": [c.to_json() for c in self.changed],
             },
             "step": [c.to_json() for c in self.step],
+            **({"kernels": self.kernels.to_json()} if self.kernels is not None else {}),
         }
 
 
@@ -139,7 +107,10 @@ class Loaded:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Loaded:
-        """Raises KeyError, TypeError, ValueError or AttributeError if ``data`` is not a report."""
+        """``data``: a report, or what ``magpy-lsp kernels`` writes. Raises KeyError, TypeError, ValueError or AttributeError
+        if it is neither."""
+        if "findings" not in data and "launch_us" in data:
+            return Loaded(Report("", kernels=TargetReport.from_json(data)), [])
         return Loaded(Report.from_json(data), [f.get("fingerprint") for f in data["findings"]])
 
 
@@ -156,7 +127,10 @@ def compare(old: Loaded, new: Loaded, threshold: float) -> Comparison:
     changed = (_region_change(a, b, threshold) for a, b in pairs)
     result.changed = [c for c in changed if c.changes or c.became_incomplete or c.became_complete]
     if old.report.step is not None and new.report.step is not None:
-        result.step = _changes(STEP_MEASURES, old.report.step, new.report.step, threshold)
+        result.step = changes(STEP_MEASURES, old.report.step, new.report.step, threshold)
+    if old.report.kernels is not None and new.report.kernels is not None:
+        same = {before.id: now.id for before, now in pairs}
+        result.kernels = compare_kernels(old.report.kernels, new.report.kernels, same, threshold)
     return result
 
 
@@ -197,19 +171,5 @@ def _paired(
 
 
 def _region_change(old: RegionSummary, new: RegionSummary, threshold: float) -> RegionChange:
-    changes = _changes(MEASURES, old, new, threshold)
-    return RegionChange(new, changes, old.complete and not new.complete, new.complete and not old.complete)
-
-
-def _changes(measures: Iterable[Measure[T]], old: T, new: T, threshold: float) -> tuple[Change, ...]:
-    return tuple(c for m in measures if (c := _change(m, old, new, threshold)) is not None)
-
-
-def _change(measure: Measure[T], old: T, new: T, threshold: float) -> Change | None:
-    a, b = measure.value(old), measure.value(new)
-    if a is None or b is None or a == b:
-        return None
-    if measure.unit and (abs(b - a) < measure.least or abs(b - a) <= threshold * a):
-        return None  # noise
-    rose = b > a and (measure.exact or b - a > threshold * a)
-    return Change(measure.label, measure.unit, a, b, rose and measure.judged)
+    figures = changes(MEASURES, old, new, threshold)
+    return RegionChange(new, figures, old.complete and not new.complete, new.complete and not old.complete)

@@ -32,7 +32,7 @@ def _limits(value: Any, above: tuple[str, ...], *, top: bool) -> Limits:
     return Limits(**limits)
 
 
-_FRACTIONS = ("host-syncs", "min-speedup")
+_FRACTIONS = ("host-syncs", "min-speedup", "estimated-us")
 
 
 def _wrong_limit(key: str, value: Any) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from lsp_server.cli.console import console, show
 from lsp_server.cli.publish import ToolError
 from lsp_server.comparison import Loaded, compare
-from lsp_server.formats import compared
+from lsp_server.formats import compared, compared_markdown
 from lsp_server.formats.view import View
 from magpy_core.findings import Severity
 
@@ -20,6 +20,8 @@ def diff(old: str, new: str, *, output_format: str, threshold: float, fail_on: s
     least = Severity(fail_on)
     if output_format == "json":
         sys.stdout.write(json.dumps(comparison.to_json(least), indent=2) + "\n")
+    elif output_format == "markdown":
+        sys.stdout.write(compared_markdown.text(comparison, View(), least))
     else:
         show(console(sys.stdout, color), compared.lines(comparison, View()))
     return 1 if comparison.worse(least) and not exit_zero else 0

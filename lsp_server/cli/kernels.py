@@ -17,9 +17,10 @@ from lsp_server.cli.follow import Finished, Launch, Runs
 from lsp_server.cli.outputs import Outputs
 from lsp_server.cli.program import INTERRUPTED, launch_run
 from lsp_server.cli.settings import ResolvedSettings, resolve
+from lsp_server.formats import kernel_lines, kernels_json
 from lsp_server.formats import kernels as formats
 from lsp_server.formats.view import View, clean
-from magpy_core.findings import TargetReport
+from magpy_core.findings import KernelLine, TargetReport
 
 _WITH_LINE = re.compile(r"(.+):(\d+)$")
 
@@ -34,7 +35,8 @@ _UNUSED: dict[str, Any] = {
 def kernels(args: list[str], options: Mapping[str, Any], launch: Launch = launch_run) -> int:
     """Runs the program and prints its kernels; returns the exit status."""
     entrypoint, line = _split(options["entrypoint"], options["line"])
-    settings = resolve("check", args, {**_UNUSED, **options, "entrypoint": entrypoint, "steps": _steps(options)})
+    given = {**_UNUSED, **options, "entrypoint": entrypoint, "steps": _steps(options), "target_line": line}
+    settings = resolve("check", args, given)
     if len(settings) > 1:
         raise click.UsageError("Name one entrypoint: `kernels` shows one program.")
     as_json = options["output_format"] == "json"
@@ -52,9 +54,11 @@ def kernels(args: list[str], options: Mapping[str, Any], launch: Launch = launch
         report = _only(report, *line)
         if not report.kernels:
             click.echo(f"magpy-lsp: {_no_kernel(run.outcome.report.kernels, *line)}", err=True)
+            for problem in report.problems:
+                click.echo(f"magpy-lsp: {clean(problem.region)} is not listed: {clean(problem.message)}", err=True)
             return 2
     if as_json:
-        sys.stdout.write(json.dumps(report.to_json(), indent=2) + "\n")
+        sys.stdout.write(json.dumps(kernels_json.data(report, View(), ptx=True), indent=2) + "\n")
         return 0
     _show(effective, run, report, with_source=line is not None)
     return 0 if report.kernels or not report.problems else 2
@@ -87,9 +91,10 @@ def _failed(run: Finished) -> int:
 
 def _only(report: TargetReport, file: str, line: int) -> TargetReport:
     """The kernels of one line. ``file``: an absolute path or the end of one."""
-    end = file if os.path.isabs(file) else os.sep + file.removeprefix(f".{os.sep}")
-    found = [k for k in report.kernels if any(at.line == line and at.file.endswith(end) for at in k.lines)]
-    return replace(report, kernels=found)
+    found = [kernel for kernel in report.kernels if any(at.is_at(file, line) for at in kernel.lines)]
+    costs = [cost for cost in report.lines if KernelLine(cost.file, cost.line).is_at(file, line)]
+    pairs = [pair for pair in report.unfused if pair.written.is_at(file, line) or pair.read.is_at(file, line)]
+    return replace(report, kernels=found, graphs=[], unfused=pairs, lines=costs)  # a graph has other kernels, too
 
 
 def _no_kernel(report: TargetReport | None, file: str, line: int) -> str:
@@ -109,4 +114,6 @@ def _show(effective: ResolvedSettings, run: Finished, report: TargetReport, *, w
         show_table(out, block)
     if with_source:
         show(out, formats.sources(report, view, colored=out.color_system is not None))
+    elif report.lines:
+        show_table(out, kernel_lines.table(report, view))
     show(out, formats.notes(report, view))

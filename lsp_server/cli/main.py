@@ -23,6 +23,7 @@ from lsp_server.cli.options import (
     kernels_options,
     mode_option,
     program_options,
+    ptx_option,
     python_option,
     steps_option,
     target_option,
@@ -47,6 +48,7 @@ def cli() -> None:
 @engine_option
 @steps_option("3")
 @target_option(None)
+@ptx_option
 @fail_on_option("warning")
 def check(**options: Any) -> None:
     """Run a program for a few steps under the monitor and print the findings.
@@ -78,8 +80,8 @@ def kernels(**options: Any) -> None:
 
     Runs the program for a few steps under the monitor, compiles each captured graph (forward, backward, optimizer) with
     Inductor and Triton for the device, and shows each kernel with its source lines, its registers, and the least time that
-    it can take by the device's published figures. Nothing runs on a device. With a line, only the kernels that compute
-    something of it, with their Triton source.
+    it can take by the device's published figures; then the lines of the program by their time in a step, hottest first.
+    Nothing runs on a device. With a line, only the kernels that compute something of it, with their Triton source.
     """
     from lsp_server.cli.kernels import kernels as show
 
@@ -119,7 +121,9 @@ def demo(into: str) -> None:
 @cli.command()
 @click.argument("old")
 @click.argument("new")
-@click.option("--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option(
+    "--format", "output_format", type=click.Choice(("text", "markdown", "json")), default="text", show_default=True
+)
 @click.option(
     "--threshold",
     type=click.FloatRange(0),
@@ -138,10 +142,11 @@ def demo(into: str) -> None:
 @click.option("--exit-zero", is_flag=True, help="Exit 0 even if something got worse.")
 @color_option
 def diff(old: str, new: str, **options: Any) -> None:
-    """Compare two reports of `check` or `run` (--format json): new findings, disappeared ones, slower regions.
+    """Compare two reports of `check`, `run` or `kernels` (--format json): findings, slower regions, kernels of a target.
 
-    OLD and NEW are files; `-` is stdin. Exit status: 0 nothing got worse, 1 a finding appeared or a region got worse
-    (slower, more graph breaks, later captures), 2 a file can't be used.
+    OLD and NEW are files; `-` is stdin. Kernels match by the lines and operations that they compute: which are new, gone or
+    larger, and where two are now what one was. Exit status: 0 nothing got worse, 1 a finding appeared or a region got
+    worse (slower, more graph breaks, later captures, kernels that move more on the same target), 2 a file can't be used.
     """
     from lsp_server.cli.diff import diff as show
 

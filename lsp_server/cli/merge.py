@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from magpy_core.findings import Finding, Report, TargetReport
+from magpy_core.findings import Finding, Kernel, LineCost, Report, TargetGraph, TargetProblem, TargetReport, Unfused
 from magpy_core.findings.details import Details
+
+T = TypeVar("T", Kernel, TargetProblem, TargetGraph, Unfused, LineCost)
 
 
 def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | None = None) -> Report:
@@ -51,8 +53,17 @@ def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | Non
 
 def _joined(known: TargetReport | None, more: TargetReport, name: str) -> TargetReport:
     """Kernels of several programs, all for one target."""
-    kernels = [replace(kernel, region=f"{name}/{kernel.region}") for kernel in more.kernels]
-    problems = [replace(problem, region=f"{name}/{problem.region}") for problem in more.problems]
-    if known is None:
-        return replace(more, kernels=kernels, problems=problems)
-    return replace(known, kernels=[*known.kernels, *kernels], problems=[*known.problems, *problems])
+    base = known or replace(more, kernels=[], problems=[], graphs=[], unfused=[], lines=[])
+    return replace(
+        base,
+        kernels=[*base.kernels, *_of(name, more.kernels)],
+        problems=[*base.problems, *_of(name, more.problems)],
+        graphs=[*base.graphs, *_of(name, more.graphs)],
+        unfused=[*base.unfused, *_of(name, more.unfused)],
+        lines=sorted([*base.lines, *_of(name, more.lines)], key=lambda cost: -cost.us),
+    )
+
+
+def _of(name: str, items: list[T]) -> list[T]:
+    """What belongs to the regions of a program."""
+    return [replace(one, region=f"{name}/{one.region}") for one in items]

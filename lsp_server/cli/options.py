@@ -204,8 +204,14 @@ def target_option(default: str | None) -> Callable[[Callable[..., Any]], Callabl
         default=default,
         show_default=default is not None,
         help="The device to compile for, which this machine need not have: cuda:sm_80 (A100), cuda:sm_90 (H100) or "
-        "cuda:sm_100 (B200). Needs the triton package (pip install 'magpy[triton]').",
+        "cuda:sm_100 (B200). Needs Triton: pip install triton (or the extra: magpy[triton]).",
     )
+
+
+def ptx_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--ptx", is_flag=True, help="With --target: the PTX of every kernel is in JSON reports (megabytes), too."
+    )(command)
 
 
 def kernels_options(command: Callable[..., Any]) -> Callable[..., Any]:

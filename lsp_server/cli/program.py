@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import click
 
-from lsp_server.budgets import check_budgets, unknown_regions, unmeasured
+from lsp_server.budgets import check_budgets, unknown_regions, unmeasured, without_target
 from lsp_server.cli.follow import Finished, Handle, Launch, Runs, show_output
 from lsp_server.cli.known_findings import apply_baseline, open_baseline
 from lsp_server.cli.merge import merge
@@ -44,7 +44,10 @@ def execute(effectives: Sequence[ResolvedSettings], launch: Launch = launch_run)
 def report_on(runs: list[Finished]) -> int:
     """Writes the report of the runs; returns the exit status."""
     common = runs[0].effective
-    view = View(fail_on=common.fail_on, docs_url=common.docs_url, selection=common.selection, in_detail=common.in_detail)
+    view = View(
+        fail_on=common.fail_on, docs_url=common.docs_url, selection=common.selection, in_detail=common.in_detail,
+        ptx=common.ptx,
+    )  # fmt: skip
     baseline = open_baseline(common)
     runs = [replace(run, outcome=_with_budgets(run)) for run in runs]
     unneeded = _unneeded_entries(runs, view) if all(run.completed for run in runs) else []
@@ -85,6 +88,7 @@ def _with_budgets(run: Finished) -> Outcome:
     found = check_budgets(report, budgets, compiled=effective.mode == "run" and not run.interrupted)
     if effective.mode == "check" and not effective.compared:
         found += unmeasured(report, budgets)
+        found += without_target(report, budgets) if not effective.target else []
     return replace(run.outcome, report=replace(report, findings=[*report.findings, *found]))
 
 

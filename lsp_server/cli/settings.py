@@ -64,6 +64,8 @@ class ResolvedSettings:
     nproc: int = 1
     engine: str = "magpy"
     target: str = ""  # the device that the captures are compiled for
+    target_line: tuple[str, int] | None = None  # only the kernels of this line
+    ptx: bool = False
     compared: bool = False  # one of two runs of the same program, one per engine
     baseline: Path | None = None
     update_baseline: bool = False
@@ -110,6 +112,7 @@ class ResolvedSettings:
             call_policy=self.call_policy,
             details=self.html is not None,
             target=self.target,
+            target_line=self.target_line,
             session_factory=SESSIONS[self.engine],
             **streams,
         )
@@ -234,6 +237,8 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         nproc=options["nproc"] or target.nproc,
         html=folder(options["html"], "--html"),
         target=_device(options.get("target"), engine),
+        target_line=options.get("target_line"),
+        ptx=_ptx(options),
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],
         docs_url=chooser.pick("docs-url", None, config.docs_url, None),
@@ -286,6 +291,12 @@ def _device(target: str | None, engine: str) -> str:
         return parse_target(target).target
     except UnknownTarget as error:
         raise click.BadParameter(str(error), param_hint="--target") from None
+
+
+def _ptx(options: Mapping[str, Any]) -> bool:
+    if options.get("ptx") and not options.get("target"):
+        raise click.UsageError("--ptx adds the PTX of a target's kernels: use it with --target.")
+    return bool(options.get("ptx"))
 
 
 def _backend(name: str) -> str:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from lsp_server.fingerprint import unique
-from lsp_server.formats import engines
+from lsp_server.formats import engines, kernels_json
 from lsp_server.formats.view import View
 from magpy_core.findings import Report
 
@@ -19,6 +19,8 @@ def text(report: Report, view: View) -> str:
     """
     data = report.to_json()
     data.pop("details", None)  # only for the HTML page
+    if report.kernels is not None:
+        data["kernels"] = kernels_json.data(report.kernels, view, ptx=view.ptx)
     if engines.compared(report):
         data["comparison"] = engines.data(report)
     for finding, (_, print_) in zip(data["findings"], unique(report.findings, view.root, view.sources), strict=True):

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from lsp_server.comparison import Change, Comparison, RegionChange
-from lsp_server.formats import guards
+from lsp_server.comparison import Comparison, RegionChange
+from lsp_server.formats import compared_kernels, guards
 from lsp_server.formats.view import View, clean, count
+from lsp_server.measures import Change
 from magpy_core.findings import Finding, RegionSummary
 
 
@@ -34,7 +35,9 @@ def lines(comparison: Comparison, view: View) -> Iterator[Text]:
         yield Text("Step:", "bold")
         yield from map(_change, comparison.step)
         yield Text()
-    yield _total(comparison)
+    if comparison.kernels is not None:
+        yield from compared_kernels.lines(comparison.kernels)
+    yield total(comparison)
 
 
 def _findings(findings: list[Finding], view: View) -> Iterator[Text]:
@@ -58,22 +61,26 @@ def _region(change: RegionChange, view: View) -> Iterator[Text]:
 
 
 def _change(one: Change) -> Text:
-    return Text(f"    {one.label + ':':<23}{_figures(one)}", "red" if one.worse else "green" if one.new < one.old else "")
+    return Text(f"    {one.label + ':':<23}{figures(one)}", "red" if one.worse else "green" if one.new < one.old else "")
 
 
-def _figures(change: Change) -> str:
+def figures(change: Change) -> str:
     unit = f" {change.unit}" if change.unit else ""
     percent = f" ({change.ratio - 1:+.0%})" if change.ratio is not None and change.unit else ""
     word = (" slower" if change.unit else " worse") if change.worse else ""
     return f"{change.old:,.4g} -> {change.new:,.4g}{unit}{percent}{word}"
 
 
-def _total(comparison: Comparison) -> Text:
+def total(comparison: Comparison) -> Text:
     worse = sum(c.worse for c in comparison.changed)
     text = Text()
     text.append(f"{count(len(comparison.appeared), 'finding')} appeared", "red" if comparison.appeared else "")
     text.append(f", {len(comparison.disappeared):,} disappeared", "green" if comparison.disappeared else "")
     text.append(f", {comparison.unchanged:,} unchanged; ", "default")
     text.append(f"{count(worse, 'region')} got worse" if worse else "no region got worse", "red" if worse else "")
+    if comparison.kernels is not None:
+        graphs = sum(graph.worse for graph in comparison.kernels.graphs)
+        kernels = f"; the kernels of {count(graphs, 'graph')} got worse" if graphs else "; no kernels got worse"
+        text.append(kernels, "red" if graphs else "default")
     text.append("; the step got slower." if comparison.slower_step else ".", "red" if comparison.slower_step else "default")
     return text

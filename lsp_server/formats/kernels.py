@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lsp_server.formats.view import View, clean, count, shorten
-from magpy_core.findings import Kernel, RegionSummary, TargetReport
-from magpy_core.findings.kernels import total_launches, total_us
+from magpy_core.findings import Kernel, RegionSummary, TargetGraph, TargetReport
+from magpy_core.findings.kernels import total_bytes, total_launches, total_us
 
 _BOUND_STYLES = {"memory": "cyan", "compute": "magenta", "launch": "dim"}
 _OPERATORS_SHOWN = 4
@@ -49,7 +49,9 @@ def tables(report: TargetReport, regions: Mapping[str, RegionSummary], view: Vie
     numbered = list(enumerate(report.kernels, 1))
     for (region, graph), group in groupby(numbered, key=lambda item: (item[1].region, item[1].graph)):
         rows = list(group)
-        yield Group(Text(), _title(region, graph, regions, [kernel for _, kernel in rows], view), _table(rows, view))
+        kernels = [kernel for _, kernel in rows]
+        facts = [traffic(kernels, one) for one in report.graphs if (one.region, one.graph) == (region, graph)]
+        yield Group(Text(), _title(region, graph, regions, kernels, view), *facts, _table(rows, view))
 
 
 def _title(region: str, graph: str, regions: Mapping[str, RegionSummary], kernels: Sequence[Kernel], view: View) -> Text:
@@ -61,6 +63,13 @@ def _title(region: str, graph: str, regions: Mapping[str, RegionSummary], kernel
         text.append(f"  {view.path(known.file)}:{known.line}", "dim")
     text.append(f"  {_launches(total_launches(kernels))}, at least {us(total_us(kernels))}", "default")
     return text
+
+
+def traffic(kernels: Sequence[Kernel], graph: TargetGraph) -> Text:
+    """``38 kernels, 30 of them memory-bound, move 12.0 MB; its inputs and results alone are 8.0 MB``."""
+    bound = total_launches([kernel for kernel in kernels if kernel.bound == "memory"])
+    head = f"{count(total_launches(kernels), 'kernel')}, {bound:,} of them memory-bound, move {size(total_bytes(kernels))}"
+    return Text(f"{head}; inputs and results alone are {size(graph.least_bytes)}", "dim")
 
 
 def _table(rows: Sequence[tuple[int, Kernel]], view: View) -> Table:

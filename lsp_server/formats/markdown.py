@@ -1,4 +1,5 @@
-"""A summary in Markdown, for a job summary or a comment on a pull request. Key function: text.
+"""A summary in Markdown, for a job summary or a comment on a pull request. Key function: text. Parts
+for other documents: table, finding_row, code, escape.
 
 Text from the program (messages, names) is escaped, so it can't break a table or mention a person. On GitHub Actions,
 locations link to the line in the commit.
@@ -19,34 +20,34 @@ from lsp_server.formats.view import View, clean, count, first_line
 from lsp_server.links import web
 from magpy_core.findings import Finding, RegionSummary, Report, Severity, StepReport, lookup
 
-_ROWS = 50
+ROWS = 50
 _GUARD = "MP204"
 _MARKS = {Severity.ERROR: "🛑", Severity.WARNING: "⚠️", Severity.INFORMATION: "💡", Severity.HINT: "·"}
 
 
 def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) -> str:
-    parts = [f"## MagPy: {_code(report.entrypoint)}", _verdict(report, view)]
+    parts = [f"## MagPy: {code(report.entrypoint)}", _verdict(report, view)]
     step = None if engines.compared(report) else report.step
     if step is not None:
         parts.append(escape(step_text.line(report)))
     shown = [f for f in view.shown(report.findings) if f.code != _GUARD or f.severity_override is not None]
     shown.sort(key=lambda f: f.severity.rank)
     if shown:
-        parts.append(_table(("", "code", "where", "what"), (_row(f, view, environ) for f in shown[:_ROWS])))
-    if len(shown) > _ROWS:
-        parts.append(f"… and {count(len(shown) - _ROWS, 'finding')} more.")
+        parts.append(table(("", "code", "where", "what"), (finding_row(f, view, environ) for f in shown[:ROWS])))
+    if len(shown) > ROWS:
+        parts.append(f"… and {count(len(shown) - ROWS, 'finding')} more.")
     if step is not None and step.parts:
         parts.append(f"<details><summary>Parts of a step (share: of the {share_of(step)} step)</summary>")
-        parts += [_table(("part", *HEAD), _parts(step)), "</details>"]
+        parts += [table(("part", *HEAD), _parts(step)), "</details>"]
     if report.regions:
         head = ("region", "calls", "captures", "graph", "guards", "side effects", "eager ms", "compiled ms", "speed-up")
-        table = _table(head, (_region(r, view) for r in report.regions))
+        rows_of_regions = table(head, (_region(r, view) for r in report.regions))
         number = len(report.regions)
         if engines.compared(report):
             head, number = ("region", "engine", *engines.HEAD), len(engines.pairs(report))
-            table = f"{_table(head, _side_by_side(report))}\n\n{engines.NOTE}"
+            rows_of_regions = f"{table(head, _side_by_side(report))}\n\n{engines.NOTE}"
         parts.append(f"<details{' open' if not shown else ''}><summary>{count(number, 'region')}</summary>")
-        parts += [table, "</details>"]
+        parts += [rows_of_regions, "</details>"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -56,18 +57,18 @@ def _verdict(report: Report, view: View) -> str:
     return f"{'❌' if failing else '✅'} {summary}"
 
 
-def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     lines = ["| " + " | ".join(cells) + " |" for cells in (head, tuple("---" for _ in head), *rows)]
     return "\n".join(lines)
 
 
-def _row(finding: Finding, view: View, environ: Mapping[str, str]) -> tuple[str, ...]:
-    code = lookup(finding.code)
-    address = web(code, view.docs_url)
+def finding_row(finding: Finding, view: View, environ: Mapping[str, str]) -> tuple[str, ...]:
+    known = lookup(finding.code)
+    address = web(known, view.docs_url)
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
     return (
         f"{_MARKS[finding.severity]} {finding.severity.value}",
-        finding.code if address is None else f'[{finding.code}]({address} "{code.title}")',
+        finding.code if address is None else f'[{finding.code}]({address} "{known.title}")',
         _place(finding, view, environ),
         escape(first_line(finding.message)) + times,
     )
@@ -75,7 +76,7 @@ def _row(finding: Finding, view: View, environ: Mapping[str, str]) -> tuple[str,
 
 def _place(finding: Finding, view: View, environ: Mapping[str, str]) -> str:
     path, line = view.uri_path(finding.location.file), finding.location.range.start.line + 1
-    shown = _code(f"{path}:{line}")
+    shown = code(f"{path}:{line}")
     server, repository, commit = (environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "SHA"))
     if not (server and repository and commit) or Path(path).is_absolute():
         return shown
@@ -84,7 +85,7 @@ def _place(finding: Finding, view: View, environ: Mapping[str, str]) -> str:
 
 def _region(region: RegionSummary, view: View) -> tuple[str, ...]:
     graph = "complete" if region.complete else count(region.graph_breaks, "break") if region.captures else "none"
-    where = f" {_code(f'{view.uri_path(region.file)}:{region.line}')}" if region.file and region.line else ""
+    where = f" {code(f'{view.uri_path(region.file)}:{region.line}')}" if region.file and region.line else ""
     speedup = f"{region.speedup:.2f}x" if region.speedup is not None else "-"
     numbers = (region.calls, region.captures, graph, region.guards, region.side_effects)
     times = ("-" if v is None else f"{v:,.3f}" for v in (region.eager_ms, region.compiled_ms))
@@ -102,7 +103,7 @@ def _side_by_side(report: Report) -> Iterator[tuple[str, ...]]:
             yield (f"**{escape(pair.region.name)}**" if n == 0 else "", name, *cells)
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """``text`` as a code span, also inside a table."""
     text = clean(text).replace("\n", " ").replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
@@ -113,7 +114,7 @@ def _code(text: str) -> str:
 def escape(text: str) -> str:
     """``text`` escaped for Markdown; text between backticks becomes a code span."""
     parts = re.split(r"(`[^`]+`)", clean(text))
-    return "".join(_code(p[1:-1]) if p.startswith("`") and len(p) > 2 else _plain(p) for p in parts)
+    return "".join(code(p[1:-1]) if p.startswith("`") and len(p) > 2 else _plain(p) for p in parts)
 
 
 def _plain(text: str) -> str:

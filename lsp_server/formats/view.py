@@ -59,6 +59,7 @@ class View:
     ``fail_on`` is the severity that counts as a failure, for formats that distinguish failures. ``suppressed`` and
     ``known`` are the numbers of findings hidden by comments and by the baseline. ``docs_url``: the address of the project's
     published pages of codes. ``programs``: the reports that were merged, by name. ``in_detail``: facts are shown as well.
+    ``ptx``: JSON has the PTX of kernels.
     """
 
     base: Path = field(default_factory=Path.cwd)
@@ -72,6 +73,7 @@ class View:
     programs: Sequence[tuple[str, Report]] = ()
     selection: Selection = field(default_factory=Selection)
     in_detail: bool = False
+    ptx: bool = False
 
     def shown(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings that are shown: what counts as a failure always is."""

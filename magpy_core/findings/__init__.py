@@ -1,7 +1,17 @@
 """Diagnostics: what MagPy found, where, why, and what to do about it. Imports nothing from the engine."""
 
 from magpy_core.findings.finding import HERE, NO_ACTION, Finding, Location, Position, Range, Unsupported, Value
-from magpy_core.findings.kernels import Kernel, KernelCode, KernelLine, KernelWork, TargetProblem, TargetReport
+from magpy_core.findings.kernels import (
+    Kernel,
+    KernelCode,
+    KernelLine,
+    KernelWork,
+    LineCost,
+    TargetGraph,
+    TargetProblem,
+    TargetReport,
+    Unfused,
+)
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
 from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report
 from magpy_core.findings.step import STEP_KINDS, StepPart, StepReport, StepSample
@@ -18,6 +28,7 @@ __all__ = [
     "KernelCode",
     "KernelLine",
     "KernelWork",
+    "LineCost",
     "Location",
     "Position",
     "Range",
@@ -28,8 +39,10 @@ __all__ = [
     "StepPart",
     "StepReport",
     "StepSample",
+    "TargetGraph",
     "TargetProblem",
     "TargetReport",
+    "Unfused",
     "Unsupported",
     "Value",
     "lookup",

@@ -9,8 +9,8 @@ import linecache
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from magpy_core.findings import Finding, Kernel, TargetProblem, TargetReport, Value
-from magpy_core.findings.kernels import total_launches
+from magpy_core.findings import NO_ACTION, Finding, Kernel, KernelLine, TargetProblem, TargetReport, Unfused, Value
+from magpy_core.findings.kernels import of_a_call, total_launches
 from magpy_core.regions.region import Region, line_location
 from magpy_core.targets.devices import parse_target
 from magpy_core.targets.roofline import FEW_US
@@ -30,13 +30,13 @@ class TargetFailed(RuntimeError):
         self.problems = tuple(problems)
 
 
-def kernels_of_regions(regions: Iterable[Region], target: str) -> TargetReport:
-    """What one call of each region launches: of its capture with gradients, and of that without. Raises UnknownTarget,
-    MissingTriton."""
+def kernels_of_regions(regions: Iterable[Region], target: str, line: tuple[str, int] | None = None) -> TargetReport:
+    """What one call of each region launches: of its capture with gradients, and of that without. ``line``: as for
+    `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
     from magpy_core.targets.lowering import Captured, kernels_of
 
     captured = [Captured(region.id, region.kind, capture) for region in regions for capture in _chosen(region.captures)]
-    return kernels_of(captured, parse_target(target))
+    return kernels_of(captured, parse_target(target), line)
 
 
 def kernels_of_capture(capture: Capture, target: str) -> TargetReport:
@@ -58,7 +58,8 @@ def _chosen(captures: Sequence[Capture]) -> list[Capture]:
 
 
 def kernel_findings(region: Region, report: TargetReport) -> Iterator[Finding]:
-    """What a region's kernels show: registers that don't suffice (MP407), more launches than work (MP408)."""
+    """What a region's kernels show: registers that don't suffice (MP407), more launches than work (MP408), results that go
+    through memory to a single other kernel (MP409)."""
     kernels = [kernel for kernel in report.kernels if kernel.region == region.id]
     for kernel in kernels:
         if kernel.code is not None and kernel.code.spill_bytes and kernel.lines:
@@ -67,13 +68,16 @@ def kernel_findings(region: Region, report: TargetReport) -> Iterator[Finding]:
     launches, short = total_launches(used), total_launches(kernel for kernel in used if kernel.us < FEW_US)
     if launches >= _MANY and short >= _MOST_SHORT * launches:
         yield _launch_bound(region, launches, short, report.device)
+    graphs = {kernel.graph for kernel in of_a_call(kernels)}
+    for pair in report.unfused:
+        if pair.region == region.id and pair.graph in graphs:
+            yield _unfused(region, pair, report.device)
 
 
 def _spills(region: Region, kernel: Kernel, device: str) -> Finding:
     assert kernel.code is not None
     where = line_location(kernel.lines[0].file, kernel.lines[0].line)
-    text = linecache.getline(where.file, kernel.lines[0].line).strip()
-    quoted = f"`{text}`" if text else "this line"
+    quoted = _quoted(kernel.lines[0]) or "this line"
     spilled, registers = kernel.code.spill_bytes, kernel.code.registers
     message = f"The {kernel.graph} kernel of {quoted} spills {spilled} bytes per thread on {device}: {registers} registers"
     values = (Value("kernel", kernel.name), Value("registers", str(registers)), Value("spilled", f"{spilled} bytes"))
@@ -85,3 +89,65 @@ def _launch_bound(region: Region, launches: int, short: int, device: str) -> Fin
     text = f"A call of {region.name} launches {launches} kernels on {device}; {took}, about as long as a launch from Python."
     values = (Value("launches", str(launches)), Value("short", str(short)))
     return Finding("MP408", text, region.location, region=region.id, values=values)
+
+
+def _unfused(region: Region, pair: Unfused, device: str) -> Finding:
+    where = line_location(pair.read.file, pair.read.line)
+    reader = _quoted(pair.read) or "This line"
+    subject = f"{reader} reads what the kernel of {_quoted(pair.written) or 'an earlier line'} has written only for it"
+    if pair.written == pair.read:
+        subject = f"{reader} is computed by two kernels, one of which reads what the other has written only for it"
+    cost = f"{pair.saved_bytes / 1e6:,.1f} MB, {pair.share:.0%} of the least time of {pair.graph} on {device}"
+    why, hint = _WINDOW if pair.is_window else _explained(pair.reason)
+    if pair.graph == "backward" and pair.written == pair.read:
+        hint = f"{NO_ACTION}: both are the gradient of this line, which PyTorch computes in these steps."
+    values = (
+        Value("kernels", f"{pair.producer}, {pair.consumer}"), Value("pairs", str(pair.times)),
+        Value("saved at most", f"{pair.saved_us:,.1f} µs"), Value("reason", pair.reason or "none given"),
+    )  # fmt: skip
+    path = () if pair.written == pair.read else (line_location(pair.written.file, pair.written.line),)
+    text = f"{subject} ({cost}): Inductor does not fuse them, {why}."
+    return Finding("MP409", text, where, hint, region=region.id, values=values, path=path)
+
+
+def _quoted(at: KernelLine) -> str:
+    text = linecache.getline(at.file, at.line).strip()
+    return f"`{text}`" if text else ""
+
+
+_SIZES = (
+    "because one loops over other sizes than the other",
+    "Reduce over the same dimensions in both, or let the second use the first one's statistics instead of its result.",
+)
+_ORDER = (
+    "because one goes through it in another order than the other",
+    "Keep one order: compute both along the same dimension; transpose or permute before the first or after the second.",
+)
+_WINDOW = (
+    "because each result of the second needs several elements of the first's",
+    f"{NO_ACTION}: so it is with a window (pooling, differences of neighbours).",
+)
+_REASONS = {
+    "numel/rnumel mismatch": _SIZES,
+    "nodes numel": _SIZES,
+    "no shared data": _ORDER,
+    "memory deps did not match": _ORDER,
+    "tiling mismatch": _ORDER,
+    "invalid tiling": _ORDER,
+    "Split scan": (
+        "because a scan in several parts can't share a kernel with a reduction",
+        "Scan over a shorter dimension, so that one block does all of it.",
+    ),
+    "exceeds max fusion": (
+        "because the kernel would have more operations than Inductor allows",
+        "`torch._inductor.config.max_fusion_size` is the limit; a shorter expression needs no higher one.",
+    ),
+}
+"""What the beginning of Inductor's reason means to the program, and what to do."""
+
+
+def _explained(reason: str) -> tuple[str, str]:
+    for beginning, explained in _REASONS.items():
+        if reason.startswith(beginning):
+            return explained
+    return (f"and says: {reason}" if reason else "and gives no reason"), ""

@@ -159,12 +159,15 @@ class Session:
 
         return [region_detail(region) for region in self.regions]
 
-    def kernels(self, target: str) -> TargetReport:
-        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408).
-        Raises UnknownTarget, MissingTriton."""
+    def kernels(self, target: str, line: tuple[str, int] | None = None) -> TargetReport:
+        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408,
+        MP409). ``line``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
+        from magpy_core.findings.kernel_lines import line_costs
         from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
 
-        report = kernels_of_regions(self.regions, target)
+        report = kernels_of_regions(self.regions, target, line)
+        steps = max(self.current_step, 1)
+        report.lines = line_costs(report.kernels, {region.id: region.calls / steps for region in self.regions})
         for region in self.regions:
             for finding in kernel_findings(region, report):
                 region.log.add(finding)

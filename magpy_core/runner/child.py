@@ -206,7 +206,8 @@ def _check_triton(request: dict[str, Any]) -> None:
 
     if request.get("target") and importlib.util.find_spec("triton") is None:
         here = sys.executable
-        text = f"{here} has no triton, which compiles for {request['target']}: run `{here} -m pip install 'magpy[triton]'`."
+        install = f"run `{here} -m pip install triton` (or install MagPy's extra: magpy[triton])"
+        text = f"Triton, which compiles for {request['target']}, isn't installed for {here}: {install}."
         raise Refused(text, "MP903")
 
 

@@ -133,7 +133,8 @@ class Monitoring:
             return
         with self._lock:  # who ends the process in the meantime waits for the result
             try:
-                self._kernels = self._session.kernels(target)
+                line = self._request.get("target_line")
+                self._kernels = self._session.kernels(target, (line[0], line[1]) if line else None)
             except KeyboardInterrupt:
                 return
             except Exception as exc:

@@ -29,7 +29,7 @@ COMPILER_SESSION = SESSIONS["dynamo"]
 program compiles itself are reported too. Other sessions begin with the first call of a region."""
 
 _OF_CHILD = ("mode", "script", "module", "args", "steps", "backend", "compile", "compile_mode", "cache_limit", "target",
-             "regions", "call_policy", "stop_grace", "details", "session_factory")  # fmt: skip
+             "target_line", "regions", "call_policy", "stop_grace", "details", "session_factory")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class RunRequest:
     step (``finally`` blocks, ``atexit`` functions) before it is killed. ``details``: the report contains complete captures
     and a timeline of calls. ``compile``: whether the program waits for Inductor (it always does if MAGPY_COMPILE is
     ``foreground`` in the environment). ``compile_mode``: as ``magpy_core.compile(mode=...)``. ``target``: the device that
-    the captures are compiled for after the run (``cuda:sm_90``); empty: none.
+    the captures are compiled for after the run (``cuda:sm_90``); empty: none. ``target_line``: only the kernels of this
+    line are (an absolute path or its end, and a number from 1).
     """
 
     mode: Literal["check", "run"] = "check"
@@ -65,6 +66,7 @@ class RunRequest:
     stop_grace: float = 30.0
     details: bool = False
     target: str = ""
+    target_line: tuple[str, int] | None = None
     session_factory: str = SESSIONS["magpy"]
 
     @property

@@ -18,7 +18,7 @@ import torch.fx
 from magpy_core._compat.torch import fake as fake_compat
 from magpy_core._compat.torch import inductor, triton_device
 from magpy_core._compat.torch.torch_state import no_autograd, preserve_torch_state, set_modes
-from magpy_core._compat.torch.triton_lowering import LoweredKernel, keeping_places, lower
+from magpy_core._compat.torch.triton_lowering import LoweredGraph, LoweredKernel, keeping_places, lower
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
 from magpy_core.backends.calling import Direct, adapt
@@ -29,10 +29,19 @@ from magpy_core.backends.preparation import prepare
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Unsupported
 from magpy_core.findings.json_form import build
-from magpy_core.findings.kernels import Kernel, KernelCode, KernelLine, KernelWork, TargetProblem, TargetReport
-from magpy_core.targets import ptxas, roofline
+from magpy_core.findings.kernels import (
+    Kernel,
+    KernelCode,
+    KernelLine,
+    KernelWork,
+    TargetGraph,
+    TargetProblem,
+    TargetReport,
+    Unfused,
+)
+from magpy_core.targets import fusion, ptxas, roofline
 from magpy_core.targets.devices import Device
-from magpy_core.targets.retarget import example_inputs, retarget, stays_on_cpu
+from magpy_core.targets.retarget import example_inputs, place_of, retarget, stays_on_cpu
 from magpy_core.targets.worker import WorkerFailed, results_of
 
 _CPU = torch.device("cpu")
@@ -42,7 +51,9 @@ class MissingTriton(ImportError):
     """The ``triton`` package is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("Compiling for a target needs the triton package: pip install 'magpy[triton]'.")
+        super().__init__(
+            "Compiling for a target needs Triton, which isn't installed: pip install triton (or the extra: magpy[triton])."
+        )
 
 
 @dataclass(frozen=True)
@@ -54,12 +65,16 @@ class Captured:
     capture: Capture
 
 
-def kernels_of(captured: Sequence[Captured], device: Device) -> TargetReport:
-    """The kernels of these captures on ``device``, and which could not be compiled. Raises MissingTriton."""
+def kernels_of(captured: Sequence[Captured], device: Device, line: tuple[str, int] | None = None) -> TargetReport:
+    """The kernels of these captures on ``device``, and which could not be compiled. ``line``: only graphs that have this
+    line are compiled, and of their kernels only the line's have code; if no graph has it, all graphs are compiled, and none
+    of their kernels. Raises MissingTriton."""
     if not triton_device.has_triton():
         raise MissingTriton
+    if line is not None:
+        captured = [one for one in captured if _computes(one.capture, line)] or captured
     report = TargetReport(device.target, device.title, device.bandwidth, roofline.LAUNCH_US)
-    work: list[Callable[[], Any]] = [_Work(one, device) for one in captured]
+    work: list[Callable[[], Any]] = [_Work(one, device, line) for one in captured]
     found: dict[int, Any] = dict(results_of(work))
     for index, one in enumerate(captured):
         result = found[index]
@@ -68,8 +83,15 @@ def kernels_of(captured: Sequence[Captured], device: Device) -> TargetReport:
             report.problems.append(TargetProblem(one.region, text))
             continue
         report.kernels += [build(Kernel, each) for each in result["kernels"]]
+        report.graphs += [build(TargetGraph, each) for each in result["graphs"]]
+        report.unfused += [build(Unfused, each) for each in result["unfused"]]
         report.problems += [TargetProblem(one.region, text) for text in result["problems"]]
     return report
+
+
+def _computes(capture: Capture, line: tuple[str, int]) -> bool:
+    places = (place_of(node) for node in capture.nodes)
+    return any(KernelLine(*place).is_at(*line) for place in places if place is not None)
 
 
 @dataclass(frozen=True)
@@ -78,44 +100,58 @@ class _Work:
 
     captured: Captured
     device: Device
+    line: tuple[str, int] | None = None
 
     def __call__(self) -> dict[str, Any]:
         problems: list[str] = []
-        kernels: list[Kernel] = []
+        found: dict[str, list[Any]] = {"kernels": [], "graphs": [], "unfused": []}
         try:
             with cache.kept():
-                kernels = self._kernels()
+                found = self._compiled()
         except Unsupported as error:
             problems.append(error.message)
         except Exception as error:  # a compiler may raise anything, and the report says what
             problems.append(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-        return {"kernels": [asdict(kernel) for kernel in kernels], "problems": problems}
+        return {"problems": problems, **{name: [asdict(each) for each in of] for name, of in found.items()}}
 
-    def _kernels(self) -> list[Kernel]:
+    def _compiled(self) -> dict[str, list[Any]]:
         figures = _figures(self.device)
         triton_device.stand_in(figures)
         # torch loops over the parameters on the CPU, and updates them together on CUDA
         lowered = lowered_graphs(self.captured.capture, combined=self.captured.kind == "optimizer")
         codes: dict[str, KernelCode] = {}
-        for one in lowered:
-            if one.source and one.source not in codes:
-                codes[one.source] = _code(one, self.device, figures)
-        return grouped(self._kernel(one, codes.get(one.source)) for one in lowered)
+        graphs: dict[str, list[tuple[LoweredGraph, list[Kernel]]]] = {}
+        for graph in lowered:
+            for one in graph.kernels:
+                if one.source and one.source not in codes and self._is_wanted(one):
+                    codes[one.source] = _code(one, self.device, figures)
+            name = self._name(graph)
+            kernels = [self._kernel(name, one, codes.get(one.source)) for one in graph.kernels]
+            graphs.setdefault(name, []).append((graph, kernels))
+        region = self.captured.region
+        return {
+            "kernels": grouped(kernel for of in graphs.values() for _, kernels in of for kernel in kernels),
+            "graphs": [fusion.graph(region, name, of) for name, of in graphs.items()],
+            "unfused": [pair for name, of in graphs.items() for pair in fusion.unfused(region, name, of, self.device)],
+        }
 
-    def _kernel(self, one: LoweredKernel, code: KernelCode | None) -> Kernel:
+    def _is_wanted(self, one: LoweredKernel) -> bool:
+        line = self.line
+        return line is None or any(KernelLine(*place).is_at(*line) for place in one.places)
+
+    def _kernel(self, graph: str, one: LoweredKernel, code: KernelCode | None) -> Kernel:
         work = KernelWork(one.bytes_read, one.bytes_written, one.flops, one.dtype)
         us, bound = roofline.estimate(self.device, work)
         lines = tuple(KernelLine(file, line) for file, line in one.places)
         kind = "triton" if one.source else "extern"
-        graph = self._graph(one)
         return Kernel(self.captured.region, graph, one.name, kind, one.operators, lines, 1, work, round(us, 3), bound, code)
 
-    def _graph(self, one: LoweredKernel) -> str:
+    def _name(self, graph: LoweredGraph) -> str:
         if self.captured.kind == "optimizer":
             return "optimizer"
         if _has_backward(self.captured.capture):
             return "step"
-        return one.graph
+        return graph.graph
 
 
 def grouped(kernels: Iterable[Kernel]) -> list[Kernel]:
@@ -130,14 +166,14 @@ def grouped(kernels: Iterable[Kernel]) -> list[Kernel]:
 class LoweredSegment:
     """A segment of a capture on the device. ``fn``: takes its inputs, and can be called if its modules were loaded."""
 
-    kernels: list[LoweredKernel]
+    graphs: list[LoweredGraph]
     fn: Direct
 
 
-def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[LoweredKernel]:
+def lowered_graphs(capture: Capture, *, combined: bool = False) -> list[LoweredGraph]:
     """What Inductor generates for each segment of a capture. ``combined``: independent loops become one
     kernel. `stand_in` must have been called. Raises Unsupported."""
-    return [kernel for segment in lowered_segments(capture, combined=combined).values() for kernel in segment.kernels]
+    return [graph for segment in lowered_segments(capture, combined=combined).values() for graph in segment.graphs]
 
 
 def lowered_segments(
@@ -193,7 +229,7 @@ def _lowered(
         fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)
     if numbers is not None:
         fn = adapt(numbers, arity, fn, boxed)
-    return LoweredSegment(lowered.kernels, fn)
+    return LoweredSegment(lowered.graphs, fn)
 
 
 def _code(one: LoweredKernel, device: Device, figures: triton_device.DeviceFigures) -> KernelCode:

@@ -2,7 +2,7 @@
 
 AOTAutograd traces on the CPU (`_compat.torch.triton_lowering` moves its result), so devices in the graph become the CPU, and
 composite operations that choose their kernels by device are replaced by what they choose on CUDA. No real tensor is used.
-Key functions: retarget, example_inputs, stays_on_cpu.
+Key functions: retarget, example_inputs, place_of, stays_on_cpu.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def retarget(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
     for node in graph.nodes:
-        if place := _place(node):
+        if place := place_of(node):
             node.meta["stack_trace"] = trace_text(*place)
         if node.op in ("call_function", "call_method"):
             _change(node)
@@ -77,7 +77,7 @@ def retarget(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return torch.fx.GraphModule(gm, graph)
 
 
-def _place(node: torch.fx.Node) -> tuple[str, int] | None:
+def place_of(node: torch.fx.Node) -> tuple[str, int] | None:
     """The user's line: the operation's own, or that of the call into the library."""
     if node.meta.get("magpy_user"):
         file, line = node.meta["magpy_user"]

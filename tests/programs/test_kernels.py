@@ -43,11 +43,15 @@ for step in range(10):
 """
 
 
-def kernels(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    (folder / "train.py").write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, "-m", "lsp_server.cli", "kernels", *args]
+def tool(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lsp_server.cli", *args]
     env = {**os.environ, "COLUMNS": "100"}
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=280, check=False)
+
+
+def kernels(folder: Path, *args: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(program, encoding="utf-8")
+    return tool(folder, "kernels", *args)
 
 
 def test_a_training_program_has_forward_backward_and_optimizer_kernels(tmp_path: Path) -> None:
@@ -59,6 +63,11 @@ def test_a_training_program_has_forward_backward_and_optimizer_kernels(tmp_path:
         found.setdefault(kernel["graph"], []).append(kernel)
     lines = {graph: {at["line"] for kernel in of for at in kernel["lines"]} for graph, of in found.items()}
     assert lines == {"forward": {13, 14, 15}, "backward": {13, 14, 15}, "optimizer": {24}}
+    costs = json.loads(done.stdout)["lines"]
+    assert {cost["line"] for cost in costs} == {13, 14, 15, 24}
+    assert sum(cost["us"] for cost in costs) == pytest.approx(
+        sum(k["us"] * k["launches"] for of in found.values() for k in of)
+    )
     assert all(".target sm_90a" in k["code"]["ptx"] for of in found.values() for k in of if k["kind"] == "triton")
 
 
@@ -67,3 +76,16 @@ def test_a_line_shows_its_triton(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "train.py on B200 (cuda:sm_100)" in done.stdout and "@triton.jit" in done.stdout
     assert "train.py:14  h = F.gelu(h)" in done.stdout and max(map(len, done.stdout.splitlines()[:12])) <= 100
+
+
+def test_what_a_change_does_to_the_kernels_is_shown(tmp_path: Path) -> None:
+    """Two revisions: all lines have moved, and one was edited."""
+    edited = "# moved\n\n" + PROGRAM.replace("return self.norm(h)", "return self.norm(h.cumsum(0))")
+    for name, text in (("old", PROGRAM), ("new", edited)):
+        done = kernels(tmp_path, "train.py", "--format", "json", program=text)
+        assert done.returncode == 0, done.stderr
+        (tmp_path / f"{name}.json").write_text(done.stdout, encoding="utf-8")
+    changed = tool(tmp_path, "diff", "old.json", "new.json").stdout
+    assert "no longer fused: layer_norm, gelu at train.py:14-15: 1 -> 2 kernels" in changed, changed
+    assert "of layer_norm" in changed and "of gelu" in changed
+    assert "optimizer" not in changed, "its line has only moved"

@@ -1,6 +1,6 @@
 """What a kernel of Inductor's does: bytes, arithmetic, operators, places. Used while Inductor generates code.
 
-Key functions: traffic, arithmetic, product_flops, operators, places.
+Key functions: traffic, library_traffic, arithmetic, product_flops, operators, places.
 """
 
 from __future__ import annotations
@@ -56,6 +56,27 @@ def traffic(nodes: Sequence[Any], kernel: Any) -> tuple[dict[str, int], dict[str
     last = {name: group[-1] for group in _in_place(kernel) for name in group}
     written = {last.get(buffer, buffer): size(buffer, addressed) for buffer, addressed in writes.items()}
     return read, written
+
+
+def library_traffic(node: Any) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes of the buffers that a library's kernel reads and writes: all of each. Results in several parts have their own
+    nodes (`ir.MultiOutput`)."""
+    from torch._inductor.dependencies import WeakDep
+
+    read = {dep.name: buffer_bytes(dep.name) for dep in node.read_writes.reads if not isinstance(dep, WeakDep)}
+    return read, {name: buffer_bytes(name) for name in node.get_buffer_names()}
+
+
+def buffer_bytes(name: str) -> int:
+    """The size of a buffer, input or constant of the graph; 0 for what is no tensor."""
+    from torch._inductor.virtualized import V
+
+    graph = V.graph
+    buffer = graph.name_to_buffer.get(name)
+    known = buffer.has_tensor_output() if buffer is not None else hasattr(graph.graph_inputs.get(name), "get_dtype")
+    if not known and name not in graph.constants:
+        return 0
+    return int(size_of(graph.get_numel(name)) * graph.get_dtype(name).itemsize)
 
 
 def _in_place(kernel: Any) -> list[list[str]]:
@@ -159,10 +180,16 @@ def trace_text(file: str, line: int) -> str:
 
 def places(origins: Iterable[torch.fx.Node]) -> tuple[tuple[str, int], ...]:
     """The files and lines that operations were recorded at (`trace_text`)."""
-    found = dict.fromkeys(
-        (file, int(line)) for node in origins for file, line in _FRAME.findall(node.meta.get("stack_trace") or "")
-    )
+    found = dict.fromkeys((file, int(line)) for node in origins for file, line in _FRAME.findall(_trace(node)))
     return tuple(sorted(found))
+
+
+def _trace(node: torch.fx.Node, depth: int = 3) -> str:
+    """For an operation that a pass of Inductor's has put in without a place: that of an operation that uses it."""
+    own = str(node.meta.get("stack_trace") or "")
+    if own or node.op != "call_function" or not depth:
+        return own
+    return next((trace for user in node.users if (trace := _trace(user, depth - 1))), "")
 
 
 def value_of(node: torch.fx.Node) -> Any:

@@ -18,8 +18,11 @@ from typing import Any, NamedTuple
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.fusion import Apart, Launch, Reasons, apart, least_bytes, note_reasons
 from magpy_core._compat.torch.kernel_work import (
     arithmetic,
+    buffer_bytes,
+    library_traffic,
     operator,
     operators,
     origin_of,
@@ -55,10 +58,21 @@ class LoweredKernel:
     numels: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class LoweredGraph:
+    """One graph that Inductor has compiled: its ``kernels``, in order, and by their positions which of them it has left
+    ``apart``. ``least_bytes``: its inputs read once, and its results written once."""
+
+    graph: str
+    kernels: list[LoweredKernel]
+    apart: list[Apart]
+    least_bytes: int
+
+
 class Lowering(NamedTuple):
     """``compiled``: what ``compile_it`` has returned."""
 
-    kernels: list[LoweredKernel]
+    graphs: list[LoweredGraph]
     compiled: Any
 
 
@@ -106,7 +120,7 @@ def lower(
     with inductor_config.patch(patches), functorch_config.patch({"enable_autograd_cache": False}), ExitStack() as stack:
         _watch(stack, found, load or (lambda path: _never_called))
         compiled = compile_it(inner)
-    return Lowering(found.kernels, compiled)
+    return Lowering(found.graphs, compiled)
 
 
 def _inputs(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
@@ -176,17 +190,39 @@ def _on_device(value: Any) -> Any:
 
 
 class _Launches:
-    """What generated modules launch. A module is loaded when its kernels have been noted."""
+    """What generated modules launch. A module is loaded when the kernels of its graphs have been noted. A graph inside
+    another (of a condition) is generated in the midst of it."""
 
     def __init__(self) -> None:
-        self.kernels: list[LoweredKernel] = []
+        self.graphs: list[LoweredGraph] = []
+        self.reasons: Reasons = {}
+        self._open: list[tuple[list[LoweredKernel], list[Launch]]] = []
         self._with_source = 0
 
     def loads(self, module: str) -> None:
         known = sources(module)
-        for kernel in self.kernels[self._with_source :]:
-            kernel.source = known.get(kernel.name, "")
-        self._with_source = len(self.kernels)
+        for graph in self.graphs[self._with_source :]:
+            for kernel in graph.kernels:
+                kernel.source = known.get(kernel.name, "")
+        self._with_source = len(self.graphs)
+
+    def graph(self, generate: Callable[[], Any]) -> Any:
+        """Notes what ``generate`` generates for the graph that is being compiled."""
+        reasons, kernels, launches = dict(self.reasons), list[LoweredKernel](), list[Launch]()
+        self.reasons.clear()
+        self._open.append((kernels, launches))
+        try:
+            result = generate()
+        finally:
+            self._open.pop()
+        if kernels:
+            self.graphs.append(LoweredGraph(_graph(), kernels, list(apart(launches, reasons)), least_bytes(launches)))
+        return result
+
+    def _add(self, kernel: LoweredKernel, launch: Launch) -> None:
+        kernels, launches = self._open[-1]
+        kernels.append(kernel)
+        launches.append(launch)
 
     def triton(self, name: str, schedule: Iterable[Any], kernel: Any) -> None:
         from torch._inductor.virtualized import V
@@ -197,17 +233,21 @@ class _Launches:
         dtypes = {V.graph.get_dtype(buffer) for buffer in written} | {V.graph.get_dtype(buffer) for buffer in read}
         double = torch.float64 in dtypes
         numels = {f"{prefix}numel": size_of(size) for prefix, size in getattr(kernel, "numels", {}).items()}
-        self.kernels.append(LoweredKernel(
+        lowered = LoweredKernel(
             name, _graph(), operators(origins), places(origins), sum(read.values()), sum(written.values()),
             sum(map(arithmetic, nodes)), "float64" if double else "float32", numels=numels,
-        ))  # fmt: skip
+        )  # fmt: skip
+        self._add(lowered, Launch({node.get_name() for node in nodes}, read, written, is_generated=True))
 
     def extern(self, scheduled: Any) -> None:
         from torch._inductor import ir
 
         node = scheduled.node
         device = scheduled.get_device()
-        if node is None or isinstance(node, ir.MultiOutput) or device is None or device.type != "cuda":
+        if node is None or device is None or device.type != "cuda":
+            return
+        if isinstance(node, ir.MultiOutput):
+            self._part(scheduled)
             return
         origin = origin_of(node)
         origins = [origin] if origin is not None else list(node.origins)
@@ -216,7 +256,16 @@ class _Launches:
         written = tensor_bytes(value_of(origin)) if origin is not None else 0
         flops, dtype = (product_flops(origin), product_dtype(origin)) if origin is not None else (0, "float32")
         computes = (operator(origin.target),) if origin is not None else operators(origins)
-        self.kernels.append(LoweredKernel(name, _graph(), computes, places(origins), read, written, flops, dtype))
+        lowered = LoweredKernel(name, _graph(), computes, places(origins), read, written, flops, dtype)
+        self._add(lowered, Launch({scheduled.get_name()}, *library_traffic(scheduled), is_generated=False))
+
+    def _part(self, scheduled: Any) -> None:
+        """One of several results of a library's kernel."""
+        of = {dep.name for dep in scheduled.read_writes.reads}
+        for launch in self._open[-1][1]:
+            if of & launch.writes.keys():
+                launch.nodes.add(scheduled.get_name())
+                launch.writes |= {name: buffer_bytes(name) for name in scheduled.get_buffer_names()}
 
 
 def _graph() -> str:
@@ -234,9 +283,11 @@ def _watch(stack: ExitStack, found: _Launches, load: Callable[[Path], Callable[.
 
     define: Any
     extern: Any
-    define, extern, loaded = (
+    generate: Any
+    define, extern, generate, loaded = (
         TritonScheduling.define_kernel,
         Scheduler.codegen_extern_call,
+        Scheduler.codegen,
         PyCodeCache.__dict__["load_by_key_path"],
     )
 
@@ -249,6 +300,9 @@ def _watch(stack: ExitStack, found: _Launches, load: Callable[[Path], Callable[.
         found.extern(scheduler_node)
         return extern(self, scheduler_node)
 
+    def codegen(self: Any) -> Any:
+        return found.graph(lambda: generate(self))
+
     def load_by_key_path(cls: Any, key: str, path: str, *args: Any, **kwargs: Any) -> Any:
         found.loads(Path(path).read_text(encoding="utf-8"))
         return SimpleNamespace(__file__=path, call=load(Path(path)), recursively_apply_fns=None)
@@ -256,11 +310,13 @@ def _watch(stack: ExitStack, found: _Launches, load: Callable[[Path], Callable[.
     replaced: list[tuple[Any, str, Any, Any]] = [
         (TritonScheduling, "define_kernel", define, define_kernel),
         (Scheduler, "codegen_extern_call", extern, codegen_extern_call),
+        (Scheduler, "codegen", generate, codegen),
         (PyCodeCache, "load_by_key_path", loaded, classmethod(load_by_key_path)),
         # its replacements are traced under autograd, on tensors of the device, which autograd's engine refuses
         (fuse_attention, "_sfdp_init", fuse_attention._sfdp_init, lambda *args, **kwargs: None),
     ]
     _draw_as_on_device(stack)
+    note_reasons(stack, found.reasons)
     for owner, name, before, replacement in replaced:
         setattr(owner, name, replacement)
         stack.callback(setattr, owner, name, before)

@@ -152,11 +152,13 @@ def test_every_key_of_the_table(tmp_path: Path) -> None:
     file = table(
         tmp_path,
         "[tool.magpy.budgets]\ngraph-breaks = 0\nrecompiles = 1\nguards = 2\nside-effects = 3\nhost-syncs = 0.5\n"
-        'min-speedup = 1.25\n[tool.magpy.budgets.regions."optimizer: *"]\nside-effects = false\n',
+        "min-speedup = 1.25\nkernels = 9\nspills = 64\nestimated-us = 12.5\n"
+        '[tool.magpy.budgets.regions."optimizer: *"]\nside-effects = false\n',
     )
     loaded = load(file)
-    assert loaded.settings.budgets == Budgets(Limits(0, 1, 2, 3, 0.5, 1.25), {"optimizer: *": Limits(side_effects=False)})
-    assert loaded.region_lines == {"optimizer: *": 9}
+    every = Limits(0, 1, 2, 3, 0.5, 1.25, 9, 64, 12.5)
+    assert loaded.settings.budgets == Budgets(every, {"optimizer: *": Limits(side_effects=False)})
+    assert loaded.region_lines == {"optimizer: *": 12}
 
 
 @pytest.mark.parametrize(

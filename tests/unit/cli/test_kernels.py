@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from lsp_server.cli import kernels
+from lsp_server.cli import kernels, program
 from lsp_server.cli.main import cli
-from magpy_core.findings import Report, TargetReport
+from magpy_core.findings import LineCost, Report, TargetGraph, TargetReport, Unfused
 from magpy_core.findings.report import report_schema
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 from tests.unit.formats.test_kernels import FUSED, PRODUCT, REPORT
@@ -85,6 +85,31 @@ def test_a_line_of_the_script_follows_its_name(tool: Tool) -> None:
 def test_a_line_without_kernels_says_which_have_some(tool: Tool) -> None:
     result = tool("train.py", "--line", "model.py:5")
     assert result.exit_code == 2 and "kernels compute something of lines 3-4,9" in result.output
+    assert "other is not listed: no" in result.output
+
+
+def test_only_the_kernels_of_a_line_are_compiled(tool: Tool) -> None:
+    tool("train.py", "--line", "model.py:9")
+    tool("train.py:7")
+    tool("train.py")
+    assert [request.target_line for request in tool.requests] == [("model.py", 9), (str(tool.script), 7), None]
+    assert tool.requests[0].to_child()["target_line"] == ("model.py", 9)
+
+
+def test_lines_follow_the_kernels_hottest_first(tool: Tool) -> None:
+    costs = [LineCost("model", str(tool.script), 1, 30.0, 4), LineCost("model", "", 0, 10.0, 1)]
+    tool.report = replace(REPORT, lines=costs)
+    shown = tool("train.py").output
+    table = [line.split() for line in shown.partition("Lines, hottest first")[2].splitlines()[3:5]]
+    assert table == [["30.0", "75.0%", "4", "train.py:1", "x", "=", "1"], "10.0 25.0% 1 (no line of the program)".split()]
+    assert "hottest" not in tool("train.py", "--line", "model.py:9").output
+
+
+def test_a_graph_says_how_much_it_has_to_move(tool: Tool) -> None:
+    tool.report = replace(REPORT, graphs=[TargetGraph("model", "forward", 9_000_000)])
+    shown = " ".join(tool("train.py").output.split())
+    assert "4 kernels, 0 of them memory-bound, move 22.0 MB; inputs and results alone are 9.0 MB" in shown
+    assert "inputs and results" not in tool("train.py", "--line", "model.py:9").output
 
 
 def test_a_line_has_a_file(tool: Tool) -> None:
@@ -98,6 +123,31 @@ def test_json_has_everything(tool: Tool) -> None:
     report = Report("train.py", kernels=REPORT).to_json()
     jsonschema.validate(json.loads(json.dumps(report)), report_schema())
     assert Report.from_json(json.loads(json.dumps(report))).kernels == REPORT
+
+
+def test_a_check_leaves_ptx_out_unless_asked(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program.execute, "__defaults__", (tool.launch,))
+
+    def data(*args: str) -> Any:
+        result = CliRunner().invoke(cli, ["check", "train.py", "--format", "json", *args], prog_name="magpy-lsp")
+        assert result.exit_code in (0, 1), result.output
+        found = json.loads(result.stdout)
+        jsonschema.validate(found, report_schema())
+        return found["kernels"]
+
+    at = replace(FUSED.lines[0], file=str(tool.script), line=1)
+    tool.report = replace(
+        REPORT, kernels=[replace(FUSED, lines=(at,))], graphs=[TargetGraph("model", "forward", 1)],
+        unfused=[Unfused("model", "forward", "k0", "k1", at, at, 1, 8, 2.0, 0.5, "", False)],
+        lines=[LineCost("model", "", 0, 1.0, 1)],
+    )  # fmt: skip
+    without, having = data("--target", "h100"), data("--target", "h100", "--ptx")
+    assert [found["kernels"][0]["code"]["ptx"] for found in (without, having)] == ["", ".target sm_90a"]
+    assert without["kernels"][0]["code"]["triton"] == having["kernels"][0]["code"]["triton"] != ""
+    assert without["kernels"][0]["lines"][0]["text"] == without["unfused"][0]["read"]["text"] == "x = 1"
+    assert TargetReport.from_json(having) == tool.report
+    result = CliRunner().invoke(cli, ["check", "train.py", "--ptx"], prog_name="magpy-lsp")
+    assert result.exit_code == 2 and "use it with --target" in result.output
 
 
 @pytest.mark.parametrize(("kind", "status"), [("failed", 3), ("tool-error", 2)])
@@ -129,6 +179,7 @@ def test_an_interpreter_without_triton_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     _check_triton({"target": ""})
     with pytest.raises(
-        Refused, match=r"has no triton, which compiles for cuda:sm_90: run `.* -m pip install 'magpy\[triton\]'`"
+        Refused,
+        match=r"Triton, which compiles for cuda:sm_90, isn't installed .*: run `.* -m pip install triton` \(or .*triton\]",
     ):
         _check_triton({"target": "cuda:sm_90"})

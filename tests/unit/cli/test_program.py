@@ -26,7 +26,7 @@ from lsp_server.cli.main import cli
 from lsp_server.cli.options import PROGRAM_ARGS
 from lsp_server.cli.program import exit_status
 from lsp_server.cli.settings import resolve
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, StepReport
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, StepReport, TargetReport
 from magpy_core.findings.report import report_schema
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
@@ -59,13 +59,15 @@ class Tool:
         self.findings: list[Finding] = []
         self.regions: list[RegionSummary] = []
         self.step: StepReport | None = None
+        self.kernels: TargetReport | None = None
         self.kind: Kind = "ok"
         self.message = ""
         self.requests: list[RunRequest] = []
 
     def launch(self, request: RunRequest, nproc: int = 1) -> FakeHandle:
         self.requests.append(request)
-        report = Report(request.entrypoint, self.regions, self.findings, {"total": 0.5}, step=self.step)
+        parts = {"step": self.step, "kernels": self.kernels}
+        report = Report(request.entrypoint, self.regions, self.findings, {"total": 0.5}, **parts)
         return FakeHandle(Outcome(self.kind, None, None, self.message, report))
 
     def add(self, code: str, line: int = 1, message: str = "message") -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from magpy_core._compat.torch import kernel_work, triton_device, triton_lowering
+from magpy_core._compat.torch.fusion import note_reasons
 from magpy_core._compat.torch.kernel_work import operator, places, product_flops, tensor_bytes, trace_text
 from magpy_core._compat.torch.triton_device import DeviceFigures
 from magpy_core.targets.worker import WorkerFailed, results_of
@@ -77,6 +80,38 @@ def test_inductor_has_what_is_watched() -> None:
     ]
     assert list(inspect.signature(Scheduler.codegen_extern_call).parameters) == ["self", "scheduler_node"]
     assert "load_by_key_path" in PyCodeCache.__dict__ and callable(fuse_attention._sfdp_init)
+
+
+def test_the_scheduler_has_what_is_known_of_fusion() -> None:
+    from torch._inductor.ir import IRNode
+    from torch._inductor.scheduler import BaseSchedulerNode, NodeUser, Scheduler, SchedulerBuffer
+
+    assert list(inspect.signature(Scheduler.codegen).parameters) == ["self"]
+    assert {"get_aliases", "get_mutations", "defining_op_name"} <= set(dir(SchedulerBuffer))
+    assert {"get_nodes", "get_buffer_names", "is_foreach", "get_name"} <= set(dir(BaseSchedulerNode))
+    assert {"node", "is_weak"} <= set(NodeUser.__dataclass_fields__) and hasattr(IRNode, "has_tensor_output")
+
+
+def test_reasons_are_noted_by_pair_until_the_end() -> None:
+    from torch._inductor.scheduler import WhyNoFuse
+
+    reasons: dict[tuple[str, str], str] = {}
+    before = WhyNoFuse.__call__
+    why: Any = WhyNoFuse(SimpleNamespace(get_name=lambda: "op0"), SimpleNamespace(get_name=lambda: "op1"))  # type: ignore[arg-type]
+    with ExitStack() as stack:
+        note_reasons(stack, reasons)
+        why("no shared data")
+        why("numel mismatch (%s, %s)", 3, 4)
+    why("later")
+    assert reasons == {("op0", "op1"): "numel mismatch (3, 4)"} and WhyNoFuse.__call__ is before
+
+
+def test_an_operation_without_a_place_has_that_of_its_users() -> None:
+    graph = torch.fx.Graph()
+    first = graph.call_function(torch.ops.aten.exp.default, (graph.placeholder("x"),))
+    second = graph.call_function(torch.ops.aten.log.default, (first,))
+    second.meta["stack_trace"] = trace_text("m.py", 3)
+    assert places([first]) == (("m.py", 3),) and places([first.args[0]]) == ()  # type: ignore[list-item]
 
 
 def test_inductor_has_the_options_that_are_set() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lsp_server.formats import brief, regions
+from lsp_server.formats import brief, kernel_lines, regions
 from lsp_server.formats import kernels as formats
 from lsp_server.formats.view import View
 from magpy_core.findings import (
@@ -17,6 +17,7 @@ from magpy_core.findings import (
     KernelCode,
     KernelLine,
     KernelWork,
+    LineCost,
     RegionSummary,
     Report,
     TargetProblem,
@@ -96,3 +97,13 @@ def test_a_checks_regions_say_what_they_launch(lines: Any) -> None:
     shown = text(lines(Report("t.py", known, kernels=REPORT), View()), 200)
     assert "  on H100 SXM: forward 4 kernels, at least 10.0 µs; backward 1 kernel, at least 1.01 ms" in shown
     assert "  on H100 SXM: not compiled: no" in shown
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_the_table_of_lines_fits_the_terminal(width: int) -> None:
+    costs = [LineCost("model", f"/p/{'folder/' * 20}model.py", line, 1234.5 / line, line) for line in range(1, 30)]
+    shown = text([kernel_lines.table(replace(REPORT, lines=costs), View(width=width))], width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert shown.splitlines()[2].split()[:4] == ["µs", "share", "launches", "line"]
+    assert "model.py:20" in shown and "model.py:21" not in shown, "the end of a long path"
+    assert "and 9 lines more, 9.2% together" in shown

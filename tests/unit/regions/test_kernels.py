@@ -1,15 +1,17 @@
-"""What kernels on a target show about a region: MP407, MP408. No compiler is needed here."""
+"""What kernels on a target show about a region: MP407, MP408, MP409. No compiler is needed here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
 import magpy_core
-from magpy_core.findings import Finding, Kernel, KernelCode, KernelLine, KernelWork, TargetReport
+from magpy_core.findings import Finding, Kernel, KernelCode, KernelLine, KernelWork, TargetReport, Unfused
 from magpy_core.regions.api import region_of
 from magpy_core.regions.kernels import _chosen, kernel_findings
 
@@ -20,9 +22,15 @@ def kernel(*, us: float = 2.5, launches: int = 1, spill_bytes: int = 0, graph: s
     return Kernel("f", graph, "k", "triton", ("add",), (KernelLine(__file__, line),), launches, work, us, "launch", code)
 
 
-def findings_of(kernels: Sequence[Kernel]) -> list[Finding]:
+def findings_of(kernels: Sequence[Kernel], unfused: Sequence[Unfused] = ()) -> list[Finding]:
     region: Any = region_of(magpy_core.compile(lambda x: x + 1, name="f"))
-    return list(kernel_findings(region, TargetReport("cuda:sm_90", "H100 SXM", 1.0, 2.5, list(kernels))))
+    report = TargetReport("cuda:sm_90", "H100 SXM", 1.0, 2.5, list(kernels), unfused=list(unfused))
+    return list(kernel_findings(region, report))
+
+
+def pair(reason: str = "no shared data", *, region: str = "f", lines: tuple[int, int] = (5, 7)) -> Unfused:
+    written, read = (KernelLine(__file__, line) for line in lines)
+    return Unfused(region, "forward", "k0", "k1", written, read, 2, 134_200_000, 40.0, 0.5, reason, False)
 
 
 def test_spills_are_found_on_the_line() -> None:
@@ -58,3 +66,48 @@ def test_a_capture_knows_its_modes() -> None:
         (without,) = magpy_core.monitor(torch.sin)(torch.ones(2)).captures
     (having,) = magpy_core.monitor(torch.sin)(torch.ones(2)).captures
     assert (without.modes[0], having.modes[0]) == (False, True)
+
+
+def test_what_goes_through_memory_is_found_where_it_is_read() -> None:
+    (found,) = findings_of([kernel()], [pair(), pair(region="other")])
+    assert (found.code, found.location.range.start.line, found.path[0].range.start.line) == ("MP409", 6, 4)
+    assert found.message == (
+        "`from types import SimpleNamespace` reads what the kernel of `from collections.abc import Sequence` has written "
+        "only for it (134.2 MB, 50% of the least time of forward on H100 SXM): Inductor does not fuse them, because one "
+        "goes through it in another order than the other."
+    )
+    assert found.advice.startswith("Keep one order") and found.is_actionable
+    assert [value.repr for value in found.values] == ["k0, k1", "2", "40.0 µs", "no shared data"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("numel/rnumel mismatch (reduce) (8, 4), (4, 8)", "because one loops over other sizes"),
+        ("exceeds max fusion", "more operations than Inductor allows"),
+        ("grouped node must not be fused", "and says: grouped node must not be fused"),
+        ("", "and gives no reason"),
+    ],
+)
+def test_the_compilers_reason_is_explained(reason: str, said: str) -> None:
+    (found,) = findings_of([kernel()], [pair(reason)])
+    assert said in found.message and found.advice
+
+
+def test_what_only_calls_without_gradients_exchange_is_no_finding_of_a_program_that_trains() -> None:
+    of_evaluation = replace(pair(), graph="inference")
+    assert not findings_of([kernel(), kernel(graph="inference")], [of_evaluation])
+    assert len(findings_of([kernel(graph="inference")], [of_evaluation])) == 1
+
+
+def test_a_window_needs_no_action() -> None:
+    (found,) = findings_of([kernel()], [replace(pair(), is_window=True)])
+    assert not found.is_actionable
+
+
+def test_a_line_of_two_kernels_is_quoted_once() -> None:
+    (found,) = findings_of([kernel()], [pair(lines=(5, 5))])
+    assert found.message.startswith("`from collections.abc import Sequence` is computed by two kernels, one of which reads")
+    assert found.path == () and found.is_actionable
+    (gradient,) = findings_of([kernel(graph="backward")], [replace(pair(lines=(5, 5)), graph="backward")])
+    assert not gradient.is_actionable, "nobody wrote it"

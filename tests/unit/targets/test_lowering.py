@@ -13,7 +13,7 @@ import magpy_core
 from magpy_core.findings import Kernel
 from magpy_core.findings.kernels import BOUNDS
 from magpy_core.targets import lowering
-from magpy_core.targets.devices import UnknownTarget
+from magpy_core.targets.devices import UnknownTarget, parse_target
 
 pytest.importorskip("triton")
 ROWS, WIDTH, WIDE = 64, 32, 128
@@ -90,9 +90,11 @@ def test_an_unknown_target_is_refused_before_anything_runs() -> None:
         magpy_core.kernels(magpy_core.monitor(torch.sin)(torch.ones(2)), target="tpu")
 
 
-def test_without_the_package_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering.triton_device, "has_triton", lambda: False)
-    with pytest.raises(lowering.MissingTriton, match=r"pip install 'magpy\[triton\]'"):
+    with pytest.raises(
+        lowering.MissingTriton, match=r"isn't installed: pip install triton \(or the extra: magpy\[triton\]\)"
+    ):
         magpy_core.kernels(magpy_core.monitor(torch.sin)(torch.ones(2)))
 
 
@@ -129,3 +131,19 @@ def test_the_same_kernel_for_the_same_line_is_listed_once() -> None:
         return Kernel("r", "forward", "k", "triton", ("add",), lines, 1, work, 2.5, "launch")
 
     assert [(k.lines[0].line, k.launches) for k in lowering.grouped([of(1), of(2), of(1)])] == [(1, 2), (2, 1)]
+
+
+@pytest.mark.slow
+def test_only_the_kernels_of_a_line_are_compiled() -> None:
+    (block,) = magpy_core.monitor(Block())(torch.randn(ROWS, WIDTH)).captures
+    (sine,) = magpy_core.monitor(torch.sin)(torch.ones(2)).captures
+    captured = [lowering.Captured("block", "function", block), lowering.Captured("sine", "function", sine)]
+    line = LINE + 1
+    for file in (__file__, "test_lowering.py"):
+        found = lowering.kernels_of(captured, parse_target("h100"), (file, line)).kernels
+        assert {kernel.region for kernel in found} == {"block"}
+        generated = {kernel for kernel in found if kernel.kind == "triton"}
+        having = {kernel for kernel in generated if kernel.code is not None}
+        assert having == {kernel for kernel in generated if line - LINE in lines_of([kernel])} and having < generated
+    found = lowering.kernels_of(captured, parse_target("h100"), (__file__, 1)).kernels
+    assert {kernel.region for kernel in found} == {"block", "sine"} and not any(kernel.code for kernel in found)
