@@ -3,7 +3,7 @@
 ``linear_cross_entropy``: a loss for each row; its backward pass computes the logits again.
 ``linear_cross_entropy_gradients``: also the gradients, for given factors of the rows. ``linear_cross_entropy_sum``: the sum
 or the mean, with its gradients computed in the same pass, which the backward pass only multiplies by a number. Compilers see
-them as opaque. Importing the module registers them. Key names: LOSSES, SUM, chunk_bytes.
+them as opaque. Importing the module registers them. Key names: LOSSES, SUM, ALL, chunk_bytes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _LIBRARY.define(f"{_NAME}_sum({_HEAD}, bool mean, bool[3] wanted) -> (Tensor, Te
 LOSSES: Any = torch.ops.magpy.linear_cross_entropy.default
 GRADIENTS: Any = torch.ops.magpy.linear_cross_entropy_gradients.default
 SUM: Any = torch.ops.magpy.linear_cross_entropy_sum.default
+ALL = frozenset({LOSSES, GRADIENTS, SUM})
 
 
 def _losses(
@@ -126,9 +127,14 @@ torch.library.register_autograd(f"magpy::{_NAME}_sum", _sum_backward, setup_cont
 # -- what they cost ------------------------------------------------------------------------------------------------------
 
 
+def chunk_of(rows: int, vocabulary: int, itemsize: int) -> int:
+    """How many rows of logits exist at a time."""
+    return min(chunk_rows(rows, vocabulary, itemsize), rows)
+
+
 def chunk_bytes(rows: int, vocabulary: int, itemsize: int) -> int:
     """The memory of the logits that exist at a time."""
-    return min(chunk_rows(rows, vocabulary, itemsize), rows) * row_stride(vocabulary) * itemsize
+    return chunk_of(rows, vocabulary, itemsize) * row_stride(vocabulary) * itemsize
 
 
 def _products(hidden: Any, weight: Any, wanted: Any) -> int:

@@ -12,7 +12,10 @@ import torch
 import triton
 import triton.language as tl
 
+from magpy_core._compat.torch.triton_device import Specialization
+
 _LARGEST_BLOCK = 4096
+_NAMES = {torch.float64: "fp64", torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
 @triton.jit(do_not_specialize=["ignored"])  # type: ignore[untyped-decorator, unused-ignore]
@@ -83,6 +86,22 @@ def configuration(vocabulary: int) -> tuple[int, int]:
 
 #: Targets are checked, as eager's kernel does; additions of integers, which Triton would check as well, are not.
 OPTIONS = {"debug": True, "sanitize_overflow": False}
+
+
+def specialization(vocabulary: int, dtype: torch.dtype, *, smoothing: float, gradient: bool) -> Specialization:
+    """How `launch` specializes the kernel for logits of this type."""
+    block, warps = configuration(vocabulary)
+    number = tl.float64 if dtype is torch.float64 else tl.float32
+    types = {"logits": f"*{_NAMES[dtype]}", "target": "*i64", "scale": f"*{number.name}", "losses": f"*{number.name}"}
+    types |= dict.fromkeys(("vocabulary", "row_stride", "ignored"), "i32")
+    constants = {"SMOOTHING": smoothing, "GRADIENT": gradient, "NUMBER": number, "BLOCK": block}
+    aligned = ("logits", "target", "scale", "losses", "row_stride")
+    return Specialization(types, constants, aligned, {"num_warps": warps, **OPTIONS})
+
+
+def source() -> str:
+    """The kernel's text."""
+    return f"@triton.jit\n{loss_rows.src}"
 
 
 def launch(

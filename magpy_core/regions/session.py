@@ -160,8 +160,8 @@ class Session:
         return [region_detail(region) for region in self.regions]
 
     def kernels(self, target: str) -> TargetReport:
-        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408).
-        Raises UnknownTarget, MissingTriton."""
+        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408,
+        MP410). Raises UnknownTarget, MissingTriton."""
         from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
 
         report = kernels_of_regions(self.regions, target)

@@ -23,6 +23,7 @@ from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
 from magpy_core.backends.calling import Direct, adapt
 from magpy_core.backends.fakes import FakeInputs
+from magpy_core.backends.fusing import Fusing, fuse_losses, fusing
 from magpy_core.backends.gradients import call_without_autograd, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
@@ -30,7 +31,7 @@ from magpy_core.capture.build import Capture
 from magpy_core.findings import Unsupported
 from magpy_core.findings.json_form import build
 from magpy_core.findings.kernels import Kernel, KernelCode, KernelLine, KernelWork, TargetProblem, TargetReport
-from magpy_core.targets import ptxas, roofline
+from magpy_core.targets import own_kernels, ptxas, roofline
 from magpy_core.targets.devices import Device
 from magpy_core.targets.retarget import example_inputs, retarget, stays_on_cpu
 from magpy_core.targets.worker import WorkerFailed, results_of
@@ -96,14 +97,17 @@ class _Work:
         triton_device.stand_in(figures)
         # torch loops over the parameters on the CPU, and updates them together on CUDA
         lowered = lowered_graphs(self.captured.capture, combined=self.captured.kind == "optimizer")
-        codes: dict[str, KernelCode] = {}
+        codes: dict[Any, KernelCode] = {}
         for one in lowered:
             if one.source and one.source not in codes:
                 codes[one.source] = _code(one, self.device, figures)
-        return grouped(self._kernel(one, codes.get(one.source)) for one in lowered)
+            elif own_kernels.is_own(one.origin):
+                codes[one.origin] = own_kernels.code_of(one.origin, self.device, figures)
+        return grouped(self._kernel(one, codes.get(one.source or one.origin)) for one in lowered)
 
     def _kernel(self, one: LoweredKernel, code: KernelCode | None) -> Kernel:
-        work = KernelWork(one.bytes_read, one.bytes_written, one.flops, one.dtype)
+        saved = own_kernels.saved_bytes(one.origin) if own_kernels.is_own(one.origin) else 0
+        work = KernelWork(one.bytes_read, one.bytes_written, one.flops, one.dtype, saved)
         us, bound = roofline.estimate(self.device, work)
         lines = tuple(KernelLine(file, line) for file, line in one.places)
         kind = "triton" if one.source else "extern"
@@ -176,6 +180,8 @@ def _lowered(
     arity, numbers = len(fakes), None
     with ExitStack() as context:
         graph = prepare(graph, fakes, _CPU)
+        how = fusing(allowed=True)
+        fuse_losses(graph, fakes, mode, Fusing.ANY_DEVICE if how is Fusing.LARGE else how)
         if needs_lowering(graph):
             numbers = Lowering(graph, fakes, mode, inductor.hoist()).run()
             graph, fakes = numbers.graph, numbers.fakes

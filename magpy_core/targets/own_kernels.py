@@ -1,0 +1,49 @@
+"""MagPy's own kernels (`fused/`) on a target: their code, and what their operators save.
+
+Key functions: is_own, code_of, saved_bytes. Inductor sees an operator, which is listed as one: its products by a library, and the kernel that it launches between them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.fx
+
+from magpy_core._compat.torch import triton_device
+from magpy_core._compat.torch.kernel_work import value_of
+from magpy_core.findings.kernels import KernelCode
+from magpy_core.fused import operators
+from magpy_core.targets import ptxas
+from magpy_core.targets.devices import Device
+
+
+def is_own(node: Any) -> bool:
+    """Whether a node of a graph calls one of these operators."""
+    return isinstance(node, torch.fx.Node) and node.target in operators.ALL
+
+
+def saved_bytes(node: torch.fx.Node) -> int:
+    """The memory of the logits that an operator does not have, without that of the chunks that it has."""
+    hidden, weight = value_of(node.args[0]), value_of(node.args[1])  # type: ignore[arg-type]
+    rows, vocabulary, itemsize = int(hidden.shape[0]), int(weight.shape[0]), hidden.dtype.itemsize
+    return max(rows * vocabulary * itemsize - operators.chunk_bytes(rows, vocabulary, itemsize), 0)
+
+
+def code_of(node: torch.fx.Node, device: Device, figures: triton_device.DeviceFigures) -> KernelCode:
+    """The kernel that an operator launches for each chunk of rows. Raises what Triton raises, AssemblerFailed."""
+    from magpy_core.fused import row_kernel
+
+    hidden, weight = value_of(node.args[0]), value_of(node.args[1])  # type: ignore[arg-type]
+    rows, vocabulary = int(hidden.shape[0]), int(weight.shape[0])
+    launched = row_kernel.specialization(
+        vocabulary,
+        hidden.dtype,
+        smoothing=float(node.args[5]),
+        gradient=node.target is not operators.LOSSES,  # type: ignore[arg-type]
+    )
+    made = triton_device.compile_function(row_kernel.loss_rows, launched, figures)
+    used = ptxas.resources(made.ptx, triton_device.assembler(device.capability), device.architecture)
+    grid = (operators.chunk_of(rows, vocabulary, hidden.dtype.itemsize), 1, 1)
+    return KernelCode(
+        row_kernel.source(), made.ptx, used.registers, used.spill_bytes, made.shared_bytes, made.num_warps, grid
+    )
