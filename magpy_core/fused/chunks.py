@@ -94,6 +94,7 @@ def gradients_of(
                 _add_product(of_weight, change, hidden[part])
             if wanted[2]:
                 of_bias += change.sum(0, dtype=head.precision)
+            del chunk, change  # the memory of the last one is free when the sums are rounded
     return losses, of_hidden, of_weight.to(weight.dtype), of_bias.to(weight.dtype)
 
 

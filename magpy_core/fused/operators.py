@@ -93,14 +93,18 @@ def _losses_backward(ctx: Any, scale: torch.Tensor) -> tuple[Any, ...]:
 
 def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
     _, *gradients = output
-    ctx.wanted = inputs[-1]
+    ctx.wanted, ctx.ignore_index = inputs[-1], inputs[4]
     ctx.mark_non_differentiable(*gradients)
-    ctx.save_for_backward(*gradients)
+    ctx.save_for_backward(inputs[3], *gradients)
 
 
 def _sum_backward(ctx: Any, factor: torch.Tensor, *unused: Any) -> tuple[Any, ...]:
     _refuse_a_second_time()
-    gradients = [(gradient * factor).to(gradient.dtype) for gradient in ctx.saved_tensors]
+    target, *kept = ctx.saved_tensors
+    gradients = [(gradient * factor).to(gradient.dtype) for gradient in kept]
+    if ctx.wanted[0]:  # 0 as in eager mode, also if the factor is infinite
+        unchanged = (target == ctx.ignore_index)[:, None] & (kept[0] == 0)
+        gradients[0] = torch.where(unchanged, 0, gradients[0])
     return *_only(gradients, ctx.wanted), *[None] * 5
 
 

@@ -19,7 +19,9 @@ def compute_rows(
     numbers = logits.to(losses.dtype)
     counts = target != ignore_index
     position = torch.where(counts, target, 0)[:, None]
-    log_sum = numbers.logsumexp(1)
+    highest = numbers.amax(1)
+    shift = torch.where(highest == float("-inf"), 0, highest)  # not `logsumexp`: infinity is NaN, as in `log_softmax`
+    log_sum = shift + (numbers - shift[:, None]).exp().sum(1).log()
     loss = log_sum - numbers.gather(1, position)[:, 0]
     if smoothing:
         loss = (1 - smoothing) * loss + smoothing * (log_sum - numbers.mean(1))

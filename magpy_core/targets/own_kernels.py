@@ -1,6 +1,7 @@
 """MagPy's own kernels (`fused/`) on a target: their code, and what their operators save.
 
-Key functions: is_own, code_of, saved_bytes. Inductor sees an operator, which is listed as one: its products by a library, and the kernel that it launches between them.
+Inductor sees an operator, which is listed as one: its products by a library, and the kernel that it launches between them.
+Key functions: is_own, code_of, saved_bytes.
 """
 
 from __future__ import annotations
