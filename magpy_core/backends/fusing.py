@@ -145,6 +145,8 @@ def _loss(loss: torch.fx.Node) -> _Loss | None:
     numbers = type(ignore_index) is int and type(smoothing) in (int, float) and 0 <= smoothing <= 1
     if any(value is not None for value in given) or reduction not in ("mean", "sum", "none") or not numbers:
         return None
+    if CHECKPOINT in loss.meta:
+        return None
     between: list[torch.fx.Node] = []
     node = argument(loss, "input", 0)
     while isinstance(node, torch.fx.Node) and _only_used_once(node):
@@ -159,7 +161,12 @@ def _loss(loss: torch.fx.Node) -> _Loss | None:
 
 def _only_used_once(node: torch.fx.Node) -> bool:
     """Whether a node has one user and is computed as written: not under a checkpoint."""
-    return len(node.users) == 1 and CHECKPOINT not in node.meta
+    return len(node.users) - len(_without_effect(node)) == 1 and CHECKPOINT not in node.meta
+
+
+def _without_effect(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """Users whose result nobody uses: `x.float()` of a float32 tensor is the tensor itself."""
+    return [user for user in node.users if not user.users and operator_name(user) in _SAME_ROWS | _CASTS]
 
 
 # -- what the values are -------------------------------------------------------------------------------------------------
@@ -261,6 +268,8 @@ def _replace(one: _Loss, facts: _Facts) -> None:
         node.meta.update(places)
     one.loss.replace_all_uses_with(result)
     for node in (one.loss, *one.between, one.linear):
+        for user in _without_effect(node):
+            graph.erase_node(user)
         graph.erase_node(node)
 
 
