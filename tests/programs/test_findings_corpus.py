@@ -29,7 +29,7 @@ ELSEWHERE = {
     "MP404": "tests/programs/test_background.py",  # a program that ends too soon
     "MP405": "tests/unit/backends/test_kept_code.py",  # a folder that others can write to
     "MP406": "tests/programs/test_runner_step_functions.py",  # a step function, which only a program's run shows
-    **dict.fromkeys(("MP407", "MP408"), "tests/unit/regions/test_kernels.py"),  # what is compiled for another device
+    **dict.fromkeys(("MP407", "MP408", "MP410"), "tests/unit/regions/test_kernels.py"),  # compiled for another device
     "MP901": "tests/programs/test_runner_endings.py",  # the engine fails
     "MP902": "tests/unit/backends/test_registry.py",  # a backend that does not compile
     "MP903": "tests/programs/test_runner_endings.py",  # another interpreter
