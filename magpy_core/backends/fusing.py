@@ -190,7 +190,7 @@ def _facts(one: _Loss, values: Mapping[torch.fx.Node, Any]) -> _Facts | None:
     """None unless the operator computes what these operations compute."""
     hidden, weight, bias = (argument(one.linear, key, i) for i, key in enumerate(("input", "weight", "bias")))
     target = argument(one.loss, "target", 1)
-    tensors = [values.get(node) for node in (hidden, weight, target, *([] if bias is None else [bias]))]
+    tensors: list[Any] = [values.get(node) for node in (hidden, weight, target, *([] if bias is None else [bias]))]
     if not all(is_fake(tensor) and tensor.layout is torch.strided for tensor in tensors):
         return None
     x, w, wanted_classes, *others = tensors

@@ -143,7 +143,8 @@ def chunk_bytes(rows: int, vocabulary: int, itemsize: int) -> int:
 
 def _products(hidden: Any, weight: Any, wanted: Any) -> int:
     """Floating-point operations: a product for the logits, and one for each of the two larger gradients."""
-    return 2 * math.prod(hidden) * int(weight[0]) * (1 + sum(map(bool, wanted[:2])))
+    of_one: int = 2 * math.prod(hidden) * int(weight[0])
+    return of_one * (1 + sum(map(bool, wanted[:2])))
 
 
 @register_flop_formula(torch.ops.magpy.linear_cross_entropy)  # type: ignore[untyped-decorator, unused-ignore]

@@ -25,26 +25,28 @@ def is_own(node: Any) -> bool:
 
 def saved_bytes(node: torch.fx.Node) -> int:
     """The memory of the logits that an operator does not have, without that of the chunks that it has."""
-    hidden, weight = value_of(node.args[0]), value_of(node.args[1])  # type: ignore[arg-type]
-    rows, vocabulary, itemsize = int(hidden.shape[0]), int(weight.shape[0]), hidden.dtype.itemsize
-    return max(rows * vocabulary * itemsize - operators.chunk_bytes(rows, vocabulary, itemsize), 0)
+    rows, vocabulary, dtype = _logits(node)
+    return max(rows * vocabulary * dtype.itemsize - operators.chunk_bytes(rows, vocabulary, dtype.itemsize), 0)
+
+
+def _logits(node: torch.fx.Node) -> tuple[int, int, torch.dtype]:
+    """The shape and the type of the logits that an operator does not have."""
+    given: Any = node.args
+    hidden, weight = value_of(given[0]), value_of(given[1])
+    return int(hidden.shape[0]), int(weight.shape[0]), hidden.dtype
 
 
 def code_of(node: torch.fx.Node, device: Device, figures: triton_device.DeviceFigures) -> KernelCode:
     """The kernel that an operator launches for each chunk of rows. Raises what Triton raises, AssemblerFailed."""
     from magpy_core.fused import row_kernel
 
-    hidden, weight = value_of(node.args[0]), value_of(node.args[1])  # type: ignore[arg-type]
-    rows, vocabulary = int(hidden.shape[0]), int(weight.shape[0])
-    launched = row_kernel.specialization(
-        vocabulary,
-        hidden.dtype,
-        smoothing=float(node.args[5]),
-        gradient=node.target is not operators.LOSSES,  # type: ignore[arg-type]
-    )
+    rows, vocabulary, dtype = _logits(node)
+    smoothing: Any = node.args[5]
+    gradient = node.target is not operators.LOSSES
+    launched = row_kernel.specialization(vocabulary, dtype, smoothing=smoothing, gradient=gradient)
     made = triton_device.compile_function(row_kernel.loss_rows, launched, figures)
     used = ptxas.resources(made.ptx, triton_device.assembler(device.capability), device.architecture)
-    grid = (operators.chunk_of(rows, vocabulary, hidden.dtype.itemsize), 1, 1)
+    grid = (operators.chunk_of(rows, vocabulary, dtype.itemsize), 1, 1)
     return KernelCode(
         row_kernel.source(), made.ptx, used.registers, used.spill_bytes, made.shared_bytes, made.num_warps, grid
     )
