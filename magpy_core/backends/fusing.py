@@ -23,11 +23,12 @@ from magpy_core._compat.torch.torch_state import preserve_torch_state, switches_
 from magpy_core._compat.torch.triton_device import has_triton
 from magpy_core.backends.sharing import copied, written
 from magpy_core.fused import operators
+from magpy_core.fused.chunks import CHUNK_BYTES
 from magpy_core.opgraph.functions import argument, operator_name
 from magpy_core.opgraph.segments import CHECKPOINT
 
-#: Smaller logits are left to the compiler: the loss would gain little memory, and a separate operator can't be fused.
-LEAST_BYTES = 64 << 20
+#: Smaller logits are left to the compiler: they would be one chunk, and a separate operator can't be fused.
+LEAST_BYTES = CHUNK_BYTES + 1
 
 _SAME_ROWS = frozenset({"view", "reshape", "flatten", "contiguous"})
 _CASTS = frozenset({"float", "to"})

@@ -208,7 +208,7 @@ class Region:
         """``capture`` has served its first call, so its graphs are compiled."""
         if self.options.on_trial and self.times.trial is None:
             self.times.trial = CapturesTrial()
-        for loss in capture.fused:
+        for loss in (loss for loss in capture.fused if loss.saved_bytes):
             where = line_location(loss.file, loss.line) if loss.line else self.location
             self.log.add(fused_loss_finding(self.id, where, loss.saved_bytes))
 

@@ -160,7 +160,7 @@ def checkpointed_head(model: Any) -> Step:
 def batches(n: int = 4) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     made = torch.Generator().manual_seed(3)
     for _ in range(n):
-        x, y = (torch.randint(0, WORDS, (4, 50), generator=made) for _ in range(2))
+        x, y = (torch.randint(0, WORDS, (4, 200), generator=made) for _ in range(2))
         y[1, 5:9] = -1
         yield x, y
 

@@ -25,7 +25,7 @@ from magpy_core.fused.chunks import Head, gradients_of, losses_of, precision_of,
 from magpy_core.fused.reference import compute_rows
 
 IGNORED = -100
-VOCABULARIES = (1, 7, 64, 4096, 5000, 9001)  # 4096 is a block
+VOCABULARIES = (1, 7, 64, 4096, 5000)  # 4096 is a block
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
