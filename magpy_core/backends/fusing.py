@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from magpy_core._compat.torch.fake import is_fake
 from magpy_core._compat.torch.torch_state import preserve_torch_state, switches_modes
 from magpy_core._compat.torch.triton_device import has_triton
-from magpy_core.backends.sharing import copied, written
+from magpy_core.backends.sharing import copied, root, written
 from magpy_core.fused import operators
 from magpy_core.fused.chunks import CHUNK_BYTES
 from magpy_core.opgraph.functions import argument, operator_name
@@ -127,8 +127,22 @@ def _find(graph: torch.fx.Graph) -> list[_Loss]:
     return [
         one
         for one in candidates
-        if one is not None and not any(order[one.linear] < at < order[one.loss] for at in disturbing)
+        if one is not None
+        and not any(order[one.linear] < at < order[one.loss] for at in disturbing)
+        and not _is_written_before_its_gradient(one)
     ]
+
+
+def _is_written_before_its_gradient(one: _Loss) -> bool:
+    """Whether what the layer takes is written later, and not behind a backward pass: eager mode has saved it and raises when
+    the loss is differentiated."""
+    taken = {root(node) for node in one.linear.all_input_nodes}
+    node = one.loss.next
+    while node.op != "output" and node.target is not torch.autograd.grad:
+        if not taken.isdisjoint(map(root, written(node))):
+            return True
+        node = node.next
+    return False
 
 
 def _disturbs(node: torch.fx.Node) -> bool:

@@ -227,6 +227,13 @@ def hidden_is_written_between(h: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
     return F.cross_entropy(logits, y.view(-1), ignore_index=-1)
 
 
+def hidden_is_written_after(h: torch.Tensor, w: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> Any:
+    hidden = h * 2
+    loss = F.cross_entropy(logits_of(hidden, w), y.view(-1), ignore_index=-1)
+    hidden.detach()[0].add_(1)
+    return loss  # eager mode can't differentiate it
+
+
 def weight_is_written_between(h: torch.Tensor, w: torch.Tensor, b: torch.Tensor, y: torch.Tensor) -> Any:
     weight = w.detach()
     logits = logits_of(h.detach(), weight)
@@ -274,7 +281,7 @@ def the_gradient_of_logits_is_wanted(h: torch.Tensor, w: torch.Tensor, b: torch.
 
 REFUSED = [
     logits_are_returned, logits_are_used, logits_are_written, logits_are_scaled, classes_have_weights,
-    targets_are_probabilities, classes_are_in_the_middle, rows_are_mixed, hidden_is_written_between,
+    targets_are_probabilities, classes_are_in_the_middle, rows_are_mixed, hidden_is_written_between, hidden_is_written_after,
     weight_is_written_between, autocast_ends_between, gradients_end_between, the_loss_is_more_precise,
     the_loss_is_less_precise, logits_are_reinterpreted, the_gradient_is_differentiated, the_gradient_of_logits_is_wanted,
 ]  # fmt: skip
