@@ -18,7 +18,7 @@ _LARGEST_BLOCK = 4096
 _NAMES = {torch.float64: "fp64", torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
-@triton.jit(do_not_specialize=["ignored"])  # type: ignore[untyped-decorator, unused-ignore]
+@triton.jit(do_not_specialize=["vocabulary", "ignored"])  # type: ignore[untyped-decorator, unused-ignore]
 def loss_rows(  # type: ignore[no-untyped-def]
     logits,
     target,
