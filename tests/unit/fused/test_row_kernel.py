@@ -81,3 +81,11 @@ def test_the_saved_memory_is_that_of_the_logits_without_a_chunk() -> None:
     assert own_kernels.is_own(node) and not own_kernels.is_own(hidden) and not own_kernels.is_own(None)
     chunk = 2048 * 50_304 * 2
     assert own_kernels.saved_bytes(node) == 8192 * 50_257 * 2 - chunk == 617_365_504
+
+
+@pytest.mark.slow
+def test_a_launch_specializes_it_for_every_type_and_vocabulary() -> None:
+    command = [sys.executable, "-m", "tests.unit.fused.specialized"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines() == [f"{vocabulary} checks targets" for vocabulary in (50_257, 1, 5000, 64)]
