@@ -21,6 +21,7 @@ from magpy_core.backends import background, get_backend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
 from magpy_core.backends.fakes import make_fake_inputs
+from magpy_core.backends.fusing import FusedLoss
 from magpy_core.capture.compilers import compiled_wrongly
 from magpy_core.capture.outcome import CaptureFailed, NotReady
 from magpy_core.capture.settings import Settings
@@ -88,6 +89,7 @@ class CompiledGraphs:
         self.plain_calls = 0
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
+        self.fused: dict[int, tuple[FusedLoss, ...]] = {}  # of each segment
         names.update(
             {f"graph{i}": _Stub(weakref.ref(self), i) for i in range(len(structure.segments))}, shapes_ok=lambda values: True
         )
@@ -229,6 +231,7 @@ class CompiledGraphs:
         segment = self._structure.segments[index]
         self._refuse(segment, inputs)
         compiled = self._run_backend(segment, inputs, stage)
+        self.fused[index] = compiled.fused
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)
         if compiled.guards:

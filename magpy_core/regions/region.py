@@ -38,7 +38,7 @@ from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import DECISION, closest_failures, generalise, lasting_failure
 from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
-from magpy_core.regions.reporting import capture_findings, recompile_finding
+from magpy_core.regions.reporting import capture_findings, fused_loss_finding, recompile_finding
 from magpy_core.regions.summary import summarise
 from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
@@ -190,8 +190,8 @@ class Region:
                 if result is not MISS:
                     self.hits += 1
                     capture.hits += 1
-                    if capture.hits == 1 and self.options.on_trial and self.times.trial is None:
-                        self.times.trial = CapturesTrial()
+                    if capture.hits == 1:
+                        self._served_first(capture)
                     return result
         else:
             fitting = self.fitting(args, kwargs)
@@ -204,6 +204,14 @@ class Region:
                 return result
             start = 0.0
         return self._miss(args, kwargs, start)
+
+    def _served_first(self, capture: Capture) -> None:
+        """``capture`` has served its first call, so its graphs are compiled."""
+        if self.options.on_trial and self.times.trial is None:
+            self.times.trial = CapturesTrial()
+        for loss in (loss for loss in capture.fused if loss.saved_bytes):
+            where = line_location(loss.file, loss.line) if loss.line else self.location
+            self.log.add(fused_loss_finding(self.id, where, loss.saved_bytes))
 
     def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """The call that ``capture`` fits, as plain Python. Its guards were checked from ``start`` on."""

@@ -160,8 +160,8 @@ class Session:
         return [region_detail(region) for region in self.regions]
 
     def kernels(self, target: str, line: tuple[str, int] | None = None) -> TargetReport:
-        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408,
-        MP409). ``line``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
+        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407 to
+        MP410). ``line``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
         from magpy_core.findings.kernel_lines import line_costs
         from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
 
