@@ -60,18 +60,19 @@ def probe(device: str) -> Job:
     return Job("probe", part_command("probe", "", device), limit_s=90.0)
 
 
-def test_files() -> list[str]:
+def known_files() -> list[str]:
     found = {path.stem for path in TESTS.glob("test_*.py")}
     return [name for name in FILES if name in found] + sorted(found - set(FILES))
 
 
 def jobs(device: str) -> tuple[list[Job], list[Job]]:
     """What runs side by side, tests and compilations; and what runs alone, the measurements. Both by importance."""
-    tests = [Job(name, pytest_command([f"tests/gpu/{name}.py"]), are_tests=True) for name in test_files()]
+    tests = [Job(name, pytest_command([f"tests/gpu/{name}.py"]), are_tests=True) for name in known_files()]
     warm = [Job(f"compile {name}", part_command("warm", name, device), silence_s=300.0) for name in STEPS]
     beside: list[Job] = []
     for i in range(max(len(tests), len(warm))):
         beside += [*tests[i : i + 1], *warm[i : i + 1]]
     steps = [Job(f"step {n}", part_command("step", n, device), limit_s=120.0) for n in STEPS]
     calls = [Job(f"call {n}", part_command("call", n, device), limit_s=90.0) for n in CALLS]
-    return beside, [*steps[:2], calls[0], *steps[2:6], *calls[1:], *steps[6:]]
+    kernels = [Job("kernels", part_command("kernels", "", device), limit_s=120.0)] if device == "cuda" else []
+    return beside, [*steps[:2], calls[0], *steps[2:4], *kernels, *steps[4:6], *calls[1:], *steps[6:]]

@@ -80,6 +80,12 @@ def _call(name: str, device: torch.device) -> dict[str, Any]:
     return {"table": replay(name, device).to_json()}
 
 
+def _kernels(name: str, device: torch.device) -> dict[str, Any]:
+    from benchmarks.gpu.kernels import kernels
+
+    return {"table": kernels(device).to_json()}
+
+
 def _warm(name: str, device: torch.device) -> dict[str, Any]:
     from benchmarks.gpu.whole_step import warm
 
@@ -91,6 +97,7 @@ KINDS: dict[str, Callable[[str, torch.device], dict[str, Any]]] = {
     "probe": _probe,
     "step": _step,
     "call": _call,
+    "kernels": _kernels,
     "warm": _warm,
 }
 

@@ -1,4 +1,4 @@
-"""What holds for every test here: it is marked ``gpu``, skipped where its device is missing, and starts from the same state."""
+"""What holds for every test here: it is marked ``gpu``, skipped where its device is missing, and starts from one state."""
 
 from __future__ import annotations
 

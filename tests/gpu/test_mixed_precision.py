@@ -87,7 +87,7 @@ def test_autocast(dtype: torch.dtype) -> None:
         wanted, found = plain.step(x, y), step(x, y)
         assert found.dtype == wanted.dtype
         torch.testing.assert_close(found, wanted, rtol=3e-2, atol=3e-2)
-    assert _difference(ours.model, plain.model, start) < 0.05
+    assert _difference(ours.model, plain.model, start) < 0.1
     assert served(step) >= 5 and all(capture.is_complete for capture in magpy_core.captures(step))
     if BACKEND == "inductor" and IS_CUDA:
         code = generated_code(step)

@@ -37,9 +37,8 @@ class Verdicts:
         self._events.send({"tests": [item.nodeid for item in session.items]})
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self._events.send({"test": report.nodeid})
-            self._events.send(_verdict(report.nodeid, "failed", 0.0, str(report.longrepr)))
+        if report.failed or report.skipped:  # a whole module
+            self._events.send(_verdict(report.nodeid, report.outcome, 0.0, _message(report)))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._outcomes, self._start = [], time.perf_counter()
@@ -59,7 +58,7 @@ class Verdicts:
             pytest.exit("the device is unusable for this process", returncode=3)
 
 
-def _message(report: pytest.TestReport) -> str:
+def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
     if report.skipped and isinstance(report.longrepr, tuple):
         return str(report.longrepr[2]).removeprefix("Skipped: ")
     return "" if report.passed else str(report.longrepr)
