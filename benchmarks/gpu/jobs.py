@@ -22,6 +22,7 @@ FILES = (
     "test_loaders",
     "test_out_of_memory",
     "test_kernels",
+    "test_trials",
     "test_dynamic_programs",
     "test_command_line",
 )

@@ -101,7 +101,7 @@ def durations(call: Callable[[], Any], device: torch.device) -> dict[str, float]
         for _ in range(_CALLS):
             call()
         finished(device)
-    averages = [event for event in profiler.key_averages() if event.device_type == torch.autograd.DeviceType.CUDA]
+    averages = [event for event in profiler.key_averages() if event.device_type.name == "CUDA"]
     return {event.key: event.self_device_time_total / event.count for event in averages if event.count}
 
 

@@ -153,13 +153,14 @@ def test_reduce_overhead_beside_a_compiled_step() -> None:
     """torch.compile's own CUDA graphs in the same process disturb nothing."""
     plain, ours = twice(_Training)
     step = compiled(ours.step)
-    other = torch.compile(nn.Linear(8, 8).to(DEVICE), mode="reduce-overhead")
+    linear = nn.Linear(8, 8).to(DEVICE)
+    other = torch.compile(linear, mode="reduce-overhead")
     x = torch.randn(4, 8, device=DEVICE)
     for _ in range(6):
         torch.testing.assert_close(step(), plain.step(), rtol=1e-4, atol=1e-5)
         with torch.no_grad():
             torch.compiler.cudagraph_mark_step_begin()
-            torch.testing.assert_close(other(x), nn.functional.linear(x, other.weight, other.bias), rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(other(x), F.linear(x, linear.weight, linear.bias), rtol=1e-4, atol=1e-5)
     _same(ours, plain)
 
 

@@ -32,7 +32,8 @@ def test_where_the_tensors_are() -> None:
 
 @needs_cuda
 def test_a_module_that_moves_to_the_host_and_back() -> None:
-    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh()).to(DEVICE)
+    linear = nn.Linear(8, 8)
+    model = nn.Sequential(linear, nn.Tanh()).to(DEVICE)
     compiled(model)
     x = torch.randn(3, 8)
     with torch.no_grad():
@@ -41,7 +42,7 @@ def test_a_module_that_moves_to_the_host_and_back() -> None:
             for _ in range(3):
                 found = model(x.to(place))
                 assert found.device.type == place.type
-                wanted = torch.tanh(nn.functional.linear(x.to(place), model[0].weight, model[0].bias))
+                wanted = torch.tanh(nn.functional.linear(x.to(place), linear.weight, linear.bias))
                 torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
     assert served(model) >= 5
 

@@ -33,7 +33,7 @@ def _states(program: Program) -> list[torch.Tensor]:
     return found
 
 
-def _run_both(plain: Program, ours: Program, **tolerance: float) -> Any:
+def _run_both(plain: Program, ours: Program, rtol: float, atol: float) -> Any:
     """The compiled step, after both have made their steps with equal results."""
     step = compiled(ours.train_step())
     for number in range(_STEPS):
@@ -43,9 +43,9 @@ def _run_both(plain: Program, ours: Program, **tolerance: float) -> Any:
         torch.manual_seed(number)
         found = step()
         assert torch.equal(random_state(), after), f"step {number}: the random streams differ"
-        torch.testing.assert_close(found, wanted, **tolerance)
+        torch.testing.assert_close(found, wanted, rtol=rtol, atol=atol)
     for one, other in zip(_states(ours), _states(plain), strict=True):
-        torch.testing.assert_close(one, other, **tolerance)
+        torch.testing.assert_close(one, other, rtol=rtol, atol=atol)
     return step
 
 
