@@ -21,7 +21,7 @@ from benchmarks.gpu.document import Document
 from benchmarks.gpu.jobs import ROOT, Job, jobs, probe
 from benchmarks.gpu.schedule import Schedule
 
-_WORKERS = 5
+_WORKERS = 6
 
 
 def commit() -> str:
@@ -43,6 +43,7 @@ def environment(device: str) -> dict[str, str]:
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "OMP_NUM_THREADS": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "4",  # each of several processes has so many
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
         "MAGPY_GPU_TESTS": device,
