@@ -85,6 +85,8 @@ class Document:
         lines += [f"- {key}: {value}" for key, value in self.device.items() if key != "name"] + [""]
         lines += ["## Verdicts", "", self._summary(), ""]
         lines += self._failures()
+        if self.tables:
+            lines += ["## Measurements", ""]
         for table in self.tables.values():
             lines += table.markdown()
         if self.problems:
