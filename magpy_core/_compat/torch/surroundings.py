@@ -147,6 +147,11 @@ def in_cuda_graph() -> bool:
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
+def current_stream_number(index: int) -> int:
+    """Of the accelerator's device with that index."""
+    return int(torch._C._accelerator_getStream(index).stream_id)
+
+
 def watched(tensors: Any) -> bool:
     """The result of ``torch.overrides.has_torch_function`` without the innermost mode."""
     if torch._C._len_torch_function_stack() > 1:
