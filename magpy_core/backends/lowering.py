@@ -223,7 +223,7 @@ class Lowering:
 
     def _operation(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
         scalars: list[Scalar] = find((args, kwargs), Scalar)
-        if all(s.make_symbol for s in scalars):
+        if all(s.make_symbol for s in scalars) and operator_name(node) not in scalar_ops.MAKE_TENSOR:
             return self._with_symbols(node, args, kwargs)
         try:
             expected = self.emit.execute(node.op, node.target, args, kwargs)

@@ -15,6 +15,7 @@ import torch
 import torch.fx
 
 from magpy_core.backends.emitter import Emitter, Scalar
+from magpy_core.backends.scalar_math import DTYPE
 from magpy_core.opgraph.functions import operator_name
 
 _HALF = (torch.float16, torch.bfloat16)
@@ -37,6 +38,10 @@ _IN_PLACE_OPERATORS = {"iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", 
 _REVERSED = {"radd", "rsub", "rmul", "rtruediv", "rdiv", "rpow", "rfloordiv", "rmod"}
 #: Operations whose tensor overload takes the number unchanged.
 _TAKES_TENSOR = {"_fused_adam_", "_fused_adamw_", "_fused_sgd_"}
+
+#: Operations that make a tensor of numbers, or of nested lists of them: symbols would become constants.
+MAKE_TENSOR = ("tensor", "as_tensor", "scalar_tensor")
+_MOST_NUMBERS = 256  # in such a list: each is an operation
 
 
 class NotLowered(Exception):
@@ -170,14 +175,12 @@ def _masked_fill(o: _Operation) -> torch.fx.Node:
 
 
 def _filled(o: _Operation) -> torch.fx.Node:
-    """full, full_like, new_full, fill and 0-d constructors: an empty tensor of the expected kind, filled."""
+    """full, full_like and fill: an empty tensor of the expected kind, filled."""
     numbers = [a for a in (*o.args, *o.kwargs.values()) if isinstance(a, Scalar)]
     if len(numbers) != 1 or o.kwargs.get("requires_grad"):
         raise NotLowered
     value = o.emit.method("to", o.emit.cast(numbers[0], o.expected.dtype), o.expected.device)
     like = next(filter(o.emit.is_tensor, o.args), None)
-    if o.name in ("tensor", "scalar_tensor", "as_tensor"):
-        return o.emit.call(torch.clone, value)
     if o.name in ("full_like", "fill") and like is not None and o.emit.fake(like).dtype == o.expected.dtype:
         result = o.emit.call(torch.empty_like, like)
     elif o.name == "full":
@@ -187,10 +190,41 @@ def _filled(o: _Operation) -> torch.fx.Node:
     return o.emit.method("copy_", result, value)
 
 
+def _made(o: _Operation) -> torch.fx.Node:
+    """Constructors: the numbers as 0-d tensors, in the shape of the nested lists."""
+    numbers = _leaves(o.args[0]) if o.args else []
+    if not 0 < len(numbers) <= _MOST_NUMBERS or o.kwargs.get("requires_grad"):
+        raise NotLowered
+    elements = [_element(o, number) for number in numbers]
+    if not o.expected.dim():
+        return o.emit.method("to", o.emit.call(torch.clone, elements[0]), o.expected.device)
+    stacked = o.emit.call(torch.stack, elements)
+    if o.expected.dim() > 1:
+        stacked = o.emit.method("reshape", stacked, tuple(o.expected.shape))
+    return o.emit.method("to", stacked, o.expected.device)
+
+
+def _element(o: _Operation, number: Any) -> torch.fx.Node:
+    """Not where eager mode raises an error for a number that the dtype can't represent."""
+    dtype = o.expected.dtype
+    if not isinstance(number, Scalar):
+        if type(number) not in DTYPE:
+            raise NotLowered
+        return o.emit.call(torch.full, (), number, dtype=dtype, device="cpu")
+    fits = dtype.is_floating_point or dtype is torch.bool or number.type is bool
+    if not fits and (number.type, dtype) != (int, torch.int64):
+        raise NotLowered
+    return o.emit.cast(number, dtype)
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, list | tuple) else [value]
+
+
 _REWRITES: dict[str, Callable[[_Operation], torch.fx.Node]] = {
     "addcmul": _addcmul, "addcdiv": _addcmul, "lerp": _lerp, "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp,
-    "where": _where, "masked_fill": _masked_fill, "full": _filled, "full_like": _filled, "fill": _filled, "tensor": _filled,
-    "scalar_tensor": _filled, "as_tensor": _filled,
+    "where": _where, "masked_fill": _masked_fill, "full": _filled, "full_like": _filled, "fill": _filled,
+    **dict.fromkeys(MAKE_TENSOR, _made),
 }  # fmt: skip
 
 

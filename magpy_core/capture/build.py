@@ -71,6 +71,7 @@ class Capture:
         self.full_run = self.run  # without the fast guard
         take("run_drawing", None)
         take("gather_drawing", None)
+        self._released: Callable[[Any, Any], Any] | None = None  # its ``run``, while it is held
         self.fast_guard = FastGuard(self, write, may_specialize=bool(code.lines.shapes))
 
     def retire(self, *, check_guards: bool) -> None:
@@ -79,6 +80,20 @@ class Capture:
         matches = self.matches
         self.run = (lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS) if check_guards else _always_plain
         self.is_retired = True
+
+    def hold(self) -> None:
+        """Compile nothing yet: calls that it fits run as plain Python."""
+        matches, self._released = self.matches, self.run
+        self.run = lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS
+
+    def release(self) -> None:
+        """Undo ``hold``."""
+        if self._released is not None:
+            self.run, self._released = self._released, None
+
+    @property
+    def is_held(self) -> bool:
+        return self._released is not None
 
     # -- the operator graph ------------------------------------------------------------------------------------
 

@@ -75,9 +75,11 @@ class Monitored:
 class _FullGraphRegion(Region):
     """A region that raises instead of falling back. The monitored run has taken place: its effects stay."""
 
-    def build_capture(self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
+    def build_capture(
+        self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None = None
+    ) -> Capture | None:
         assumed = bool(self.learned.assumed)
-        capture = super().build_capture(recorded, args, kwargs)
+        capture = super().build_capture(recorded, args, kwargs, held)
         if capture is None and assumed and not self.learned.assumed:
             return None  # the next call is captured without
         if capture is None and recorded.skip_reason and not recorded.refused:

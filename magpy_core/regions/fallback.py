@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
+from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
+from magpy_core.regions.exploration import Exploration, path_of
 from magpy_core.regions.view import RegionView
-
-if TYPE_CHECKING:
-    from magpy_core.capture.build import Capture
 
 _FEWEST_CALLS = 8  # of a region that is worth cutting
 _MOST_PATHS = 2  # whose graphs are captured whole; each that is tried in vain runs up to the decision
@@ -20,11 +19,12 @@ _MOST_VARIED = 3  # more captures of a stretch because of one value
 @dataclass
 class Fallback:
     """``reason``: why the region can't be captured, or empty; ``failure``: what is raised instead, under ``fullgraph``;
-    ``stretches``: what its calls go to, if its functions were cut."""
+    ``stretches``: what its calls go to, if its functions were cut; ``exploration``: whether captures are compiled."""
 
     reason: str = ""
     failure: Exception | None = None
     stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
+    exploration: Exploration = field(default_factory=Exploration)
     _is_chosen: bool = False
 
     def replaces_plain(self, region: RegionView) -> bool:
@@ -39,12 +39,19 @@ class Fallback:
         makes the capture necessary; None: the call takes another path."""
         if region.options.cut is None:
             return False
-        paths = len({_path(capture) for capture in region.captures if not capture.is_complete})
+        paths = len({path_of(capture.trace) for capture in region.captures if not capture.is_complete})
         if paths + (place is None) > _MOST_PATHS:
             return self._choose(region, f"more than {_MOST_PATHS} paths")
         if region.kind == "stretch" and region.log.varied[place] > _MOST_VARIED and not region.serves_most:
             return self._choose(region, "captured too often because of one value")
         return False
+
+    def explores(self, region: RegionView, capture: Capture) -> None:
+        """``capture`` is new: whether it is worth compiling may be found out first, if the region can be cut instead."""
+        options = region.options
+        compiles = options.mode == "compiled" and options.backend == "inductor"
+        if compiles and options.cut is not None and not options.fullgraph:
+            self.exploration.holds(capture)
 
     def _choose(self, region: RegionView, reason: str = "") -> bool:
         """Cut the functions of ``region``, once. ``reason``: why, if it is not plain Python yet."""
@@ -55,8 +62,3 @@ class Fallback:
             if self.stretches is not None:
                 self.reason = self.reason or reason
         return self.stretches is not None
-
-
-def _path(capture: Capture) -> tuple[Any, ...]:
-    """The decisions on data that cut its graph."""
-    return tuple((cut.place, repr(cut.outcome)) for cut in capture.trace.decisions if cut.place is not None)

@@ -30,11 +30,12 @@ from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
 from magpy_core.recording.recording import Recording
 from magpy_core.recording.run import Outcome, run
-from magpy_core.recording.trace import Recorded
+from magpy_core.recording.trace import Recorded, Trace
+from magpy_core.refgraph.failure import Failure
 from magpy_core.regions.captures_trial import CapturesTrial
 from magpy_core.regions.fallback import Fallback
 from magpy_core.regions.log import Listeners, RegionLog
-from magpy_core.regions.misses import closest_failures, generalise
+from magpy_core.regions.misses import DECISION, closest_failures, generalise
 from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
 from magpy_core.regions.reporting import capture_findings, recompile_finding
@@ -206,6 +207,8 @@ class Region:
 
     def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """The call that ``capture`` fits, as plain Python. Its guards were checked from ``start`` on."""
+        if capture.is_held:
+            return self._miss(args, kwargs, start, capture)
         if capture.is_ready or not self.options.background:
             result = self.target(*args, **kwargs)
             if not (capture.hits or capture.is_retired or capture.trace.plan.raises or in_cuda_graph()):
@@ -258,28 +261,30 @@ class Region:
         self.disabled = failure.message
         self._report(failure.code, failure.message)
 
-    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
-        """A call that no capture fits; if it waits for compiled code, their guards were checked from ``start`` on."""
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float, held: Capture | None = None) -> Any:
+        """A call that no capture fits, or only the ``held`` one; if it waits for compiled code, guards were checked from
+        ``start`` on."""
         overhead = self.options.overhead
         try:
             self.fallback.replaces_plain(self)
         except Exception as error:  # the monitor must never take the program down
             self.monitor_failed(error)
         if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
-            return self._in_vain(None, args, kwargs, start) if start else self.target(*args, **kwargs)
+            self.fallback.exploration.end(self.captures)
+            return self._in_vain(held, args, kwargs, start) if start else self.target(*args, **kwargs)
         if not _recording_lock.acquire(blocking=False):
             return self.target(*args, **kwargs)
         try:
             try:
-                records = self._is_to_record(args, kwargs)
+                records = self._is_to_record(args, kwargs, held)
             except Exception as error:  # the monitor must never take the program down
                 self.monitor_failed(error)
                 records = False
-            return self.record(args, kwargs) if records else self.target(*args, **kwargs)
+            return self.record(args, kwargs, held) if records else self.target(*args, **kwargs)
         finally:
             _recording_lock.release()
 
-    def _is_to_record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def _is_to_record(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None) -> bool:
         """Whether the coming call is to be recorded; if so, it is known from now on what varies."""
         around = foreign()
         if around:
@@ -291,6 +296,8 @@ class Region:
             return False
         if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
             return False  # its first call makes its parameters
+        if held is not None:
+            return True
         if self.recordings >= self.options.cache_limit:
             self._give_up()
             return False
@@ -314,7 +321,11 @@ class Region:
         if not self.captures:
             return True
         failures = closest_failures(self.captures, args, kwargs, self.learned)
-        learned = generalise(self.learned, failures, sizes=self.options.dynamic is not False)
+        return self._captures_again(failures, generalise(self.learned, failures, sizes=self.options.dynamic is not False))
+
+    def _captures_again(self, failures: list[Failure], learned: list[Failure]) -> bool:
+        """Report why there is one more capture: ``failures``, of which what has been ``learned`` fails no more. False: the
+        region is cut instead."""
         others = [f for f in failures if f not in learned]
         first = (others or failures)[0]
         place = first.location
@@ -331,14 +342,16 @@ class Region:
             self.log.causes.append(self.log.add(found))
         return True
 
-    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """One monitored run; its result or exception is the caller's."""
-        self.recordings += 1
+    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None = None) -> Any:
+        """One monitored run; its result or exception is the caller's. ``held``: the capture that fits the call."""
+        self.recordings += held is None
         causes, self.log.causes = self.log.causes, []
         start = time.perf_counter()
         outcome = Outcome()
         try:
-            capture = self.build_capture(self._run(args, kwargs, outcome), args, kwargs)
+            capture = self.build_capture(self._run(args, kwargs, outcome), args, kwargs, held)
+            causes += self.log.causes
+            self.log.causes = []
             seconds = time.perf_counter() - start
             if self.options.overhead is not None:
                 self.options.overhead.recorded(self.id, seconds)
@@ -370,11 +383,15 @@ class Region:
         finally:
             _thread.records = False
 
-    def build_capture(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
-        """Turn a monitored run into a capture and findings."""
+    def build_capture(
+        self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None = None
+    ) -> Capture | None:
+        """Turn a monitored run into a capture and findings; if the call fits the ``held`` one, only for another path."""
         capture = None
         if self._backend != "eager":
             recorded.refuse_sizes_from_data()
+        if held is not None and recorded.trace is not None and not self._is_other_path(recorded.trace):
+            return None
         if recorded.trace is not None:
             beside = self.options.background and self._backend == "inductor" and background.available()
             # compiled code that draws other numbers would make results depend on when it was ready
@@ -394,12 +411,22 @@ class Region:
         self.log.obstacles = recorded.obstacles + (self.log.obstacles if capture is not None else [])
         if capture is not None:
             self.captures = [capture, *self.captures]
+            self.fallback.explores(self, capture)
             self.times.restart(capture)
         elif recorded.refused or not recorded.skip_reason:
             self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
         if self.log.listeners.on_region is not None:
             self.log.listeners.on_region(self)
         return capture
+
+    def _is_other_path(self, trace: Trace) -> bool:
+        """A call that a held capture fits was recorded: whether to capture it as well."""
+        exploration = self.fallback.exploration
+        exploration.recorded(self.captures)
+        if exploration.is_known(trace, self.captures):
+            return False
+        self.recordings += 1
+        return self._captures_again([DECISION], [])
 
     @property
     def _backend(self) -> str:

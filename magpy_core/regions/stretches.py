@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -32,6 +32,8 @@ from magpy_core.stretches.stretch import Stretch
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
 _LIFETIMES = "MP110"
 _VARYING = 3  # captures because of one statement, which is worth no more of them
+_NUMBERS = (bool, int, float)
+"""What a test computes that is a decision of the stretch's graph: it is left to the frame."""
 _FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
 
 #: Called with the region of a new stretch.
@@ -162,9 +164,13 @@ class _Served:
             return function()
         result = entry.moved.call(function, entry.region)
         try:
-            if entry.is_worthless():
+            if self._stretch.test is not None and type(result) in _NUMBERS:
                 self._is_plain = True
-                _cut_at(_places(entry.region))
+                scope = self._stretch.scope
+                _functions.add_seams([], [Line(scope.file, scope.qualname, n) for n in self._stretch.test_lines])
+            elif entry.is_worthless():
+                self._is_plain = True
+                _cut_at(_places(entry.region), self._stretch.test_lines)
         except Exception as error:  # it must never take the program down
             self._is_plain = True
             entry.region.monitor_failed(error)
@@ -183,7 +189,7 @@ class _Served:
 
 
 def _is_small(capture: Capture) -> bool:
-    return sum(node.op == "call_function" for node in capture.nodes) < _FEWEST_OPERATORS
+    return sum(node.op.startswith("call") for node in capture.nodes) < _FEWEST_OPERATORS
 
 
 def _in_plain_python(region: Region) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
@@ -219,8 +225,10 @@ def _places(region: Region) -> Iterable[Location]:
     yield from (place for place, number in region.log.varied.items() if place and number >= _VARYING)
 
 
-def _cut_at(places: Iterable[Location]) -> None:
-    _functions.add_seams(_lines(places))
+def _cut_at(places: Iterable[Location], tests: Collection[int] = ()) -> None:
+    """``tests``: lines of a test that a stretch has computed; at ``places`` there, it is the frame's from now on."""
+    lines = _lines(places)
+    _functions.add_seams(lines, [line for line in lines if line.number in tests])
 
 
 def _lines(places: Iterable[Location]) -> list[Line]:

@@ -46,6 +46,8 @@ class _CutFunction:
     functions: WeakSet[FunctionType] = field(default_factory=WeakSet)
     made: CodeType | None = None
     seams: set[int] = field(default_factory=set)
+    tests: set[int] = field(default_factory=set)
+    """Lines of tests that no stretch is to compute."""
     is_settled: bool = False
     """Whether it can't be cut (again)."""
 
@@ -56,7 +58,7 @@ class Functions:
     def __init__(self, receiver: MakeReceiver) -> None:
         self._receiver = receiver
         self._cut: list[_CutFunction] = []
-        self._receivers: dict[tuple[str, str, range], Any] = {}
+        self._receivers: dict[tuple[str, str, range, range], Any] = {}
         self._serving = 0
         self._lock = threading.RLock()
 
@@ -77,25 +79,26 @@ class Functions:
                     for cut in self._cut:
                         _exchange(cut.functions, cut.made, cut.original)
 
-    def add_seams(self, lines: Iterable[Line]) -> bool:
-        """Statements of these lines are in no stretch from now on. Returns whether a function was cut (again)."""
+    def add_seams(self, lines: Iterable[Line], tests: Iterable[Line] = ()) -> bool:
+        """Statements of these lines, and ``tests``, are in no stretch from now on. Returns whether a function was cut
+        (again)."""
         with self._lock:
             self._cut = [cut for cut in self._cut if cut.functions]
-            wanted = list(lines)
+            wanted, tested = list(lines), list(tests)
             new = [line for line in wanted if not any(_contains(cut.original, line) for cut in self._cut)]
             self._cut += _cut_functions(new)
-            seams = [(cut, {line.number for line in wanted if _contains(cut.original, line)}) for cut in self._cut]
-            return any([self._cut_again(cut, numbers) for cut, numbers in seams if numbers])
+            return any([self._cut_again(cut, _numbers(wanted, cut), _numbers(tested, cut)) for cut in self._cut])
 
     def are_cut(self, lines: Iterable[Line]) -> bool:
         """Whether a function that one of ``lines`` is in calls stretches, for whichever region it was cut."""
         return any(cut.made is not None and any(_contains(cut.original, line) for line in lines) for cut in self._cut)
 
-    def _cut_again(self, cut: _CutFunction, lines: Collection[int]) -> bool:
-        if cut.is_settled or cut.seams >= set(lines):
+    def _cut_again(self, cut: _CutFunction, lines: set[int], tests: set[int]) -> bool:
+        if cut.is_settled or (cut.seams >= lines and cut.tests >= tests):
             return False
-        cut.seams |= set(lines)
-        made = cut_code(cut.original, cut.seams, self._receiver_of)
+        cut.seams |= lines
+        cut.tests |= tests
+        made = cut_code(cut.original, cut.seams, self._receiver_of, cut.tests)
         cut.is_settled = made is None
         if made is None:
             return False
@@ -105,11 +108,15 @@ class Functions:
         return True
 
     def _receiver_of(self, stretch: Stretch) -> Any:
-        key = (stretch.scope.file, stretch.scope.qualname, stretch.lines)
+        key = (stretch.scope.file, stretch.scope.qualname, stretch.lines, stretch.test_lines)
         found = self._receivers.get(key)
         if found is None:
             found = self._receivers[key] = self._receiver(stretch)
         return found
+
+
+def _numbers(lines: Iterable[Line], cut: _CutFunction) -> set[int]:
+    return {line.number for line in lines if _contains(cut.original, line)}
 
 
 def _exchange(functions: Iterable[FunctionType], old: CodeType | None, new: CodeType | None) -> None:
@@ -170,9 +177,9 @@ def _compiled(source: str, file: str) -> CodeType | None:
             return None
 
 
-def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> CodeType | None:
-    """The code of the same function, with its statements in stretches but for those of the lines ``seams``. None: its source
-    is not known, or nothing is left to cut."""
+def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver, tests: Collection[int] = ()) -> CodeType | None:
+    """The code of the same function, with its statements in stretches but for those of the lines ``seams``, and the tests of
+    seams but for those of the lines ``tests``. None: its source is not known, or nothing is left to cut."""
     source = "".join(linecache.getlines(code.co_filename))
     whole = _compiled(source, code.co_filename)
     if whole is None or _code_like(whole, code) != code:
@@ -191,7 +198,10 @@ def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver) -> 
     def is_seam(statement: ast.stmt) -> bool:
         return any(covers(statement, line) for line in seams)
 
-    cutter = Cutter(scope, is_seam, _computes)
+    def moves_test(test: ast.expr) -> bool:
+        return not any(covers(test, line) for line in tests)
+
+    cutter = Cutter(scope, is_seam, _computes, moves_test)
     first = 1 if ast.get_docstring(node, clean=False) is not None else 0
     node.body = [*node.body[:first], *cutter.block(node.body[first:], ends_loop=False)]
     if not cutter.stretches:

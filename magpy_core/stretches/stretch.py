@@ -11,7 +11,7 @@ import ast
 import copy
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -44,12 +44,14 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """``ends_loop``: nothing follows in the body of the loop that the statements stand in."""
+    """``ends_loop``: nothing follows in the body of the loop that the statements stand in; ``test``: of the `if` or `while`
+    after them, whose value the function returns."""
 
     scope: Scope
     statements: tuple[ast.stmt, ...]
     ends_loop: bool = False
     exits: frozenset[Exit] = frozenset()
+    test: ast.expr | None = None
     name: str = field(default_factory=lambda: f"{_PREFIX}{next(_numbers)}")
 
     @staticmethod
@@ -59,13 +61,24 @@ class Stretch:
 
     @property
     def lines(self) -> range:
-        """1-based lines of the source."""
+        """1-based lines of the source, of the statements."""
         return range(self.statements[0].lineno, (self.statements[-1].end_lineno or self.statements[-1].lineno) + 1)
+
+    @property
+    def test_lines(self) -> range:
+        """Those of the test."""
+        return range(0) if self.test is None else range(self.test.lineno, (self.test.end_lineno or self.test.lineno) + 1)
+
+    def with_test(self, test: ast.expr) -> Stretch | None:
+        """The stretch that computes ``test``, too; None: it could not say how it was left."""
+        return None if self.exits else replace(self, test=test, name=f"{_PREFIX}{next(_numbers)}")
 
     def definition(self, body: Sequence[ast.stmt] | None = None) -> ast.FunctionDef:
         """The function. ``body``: stands in for the statements."""
         statements = [_Plain().visit(one) for one in copy.deepcopy(list(body or self.statements))]
         statements = as_returns(statements)[0]
+        if self.test is not None:
+            statements.append(ast.copy_location(ast.Return(copy.deepcopy(self.test)), self.test))
         bound = {name for name in bound_names(statements) if not name.startswith(_OURS)}
         global_names = bound if self.scope.is_module else bound & self.scope.global_names
         declared: list[ast.stmt] = []
@@ -79,9 +92,7 @@ class Stretch:
 
     def call(self) -> list[ast.stmt]:
         """The statements that stand in for this one's: a receiver (`finished` inserts it) gets the function."""
-        given: ast.expr = ast.Constant(None) if self.scope.is_module else ast.Name(self.name, ast.Load())
-        call = ast.BinOp(ast.Constant(self.name), ast.MatMult(), given)  # calling a constant causes a SyntaxWarning
-        made: list[ast.stmt] = [] if self.scope.is_module else [*self._variables(), self.definition()]
+        made, call = self._definition_and_call()
         left = sorted(self._followed_exits, key=lambda one: one.value)
         if not left:
             return [*made, self._placed(ast.Expr(call))]
@@ -95,6 +106,17 @@ class Stretch:
             value = ast.Return(ast.Subscript(status, ast.Constant(0), ast.Load()))
             made.append(self._placed(ast.If(ast.Compare(status, [ast.IsNot()], [ast.Constant(None)]), [value], [])))
         return made
+
+    def call_as_test(self) -> tuple[list[ast.stmt], ast.expr]:
+        """What stands in for the statements, and for the test."""
+        assert self.test is not None
+        made, call = self._definition_and_call()
+        return made, self._placed(call)
+
+    def _definition_and_call(self) -> tuple[list[ast.stmt], ast.expr]:
+        given: ast.expr = ast.Constant(None) if self.scope.is_module else ast.Name(self.name, ast.Load())
+        call = ast.BinOp(ast.Constant(self.name), ast.MatMult(), given)  # calling a constant causes a SyntaxWarning
+        return [] if self.scope.is_module else [*self._variables(), self.definition()], call
 
     def _variables(self) -> list[ast.stmt]:
         """Code that never runs, and is left out by Python's compiler: the variables remain the frame's."""

@@ -98,6 +98,42 @@ def test_operations_with_varying_numbers_equal_python(name: str, backend: str) -
         agree(gm, compiled, inputs)
 
 
+Constructor = Callable[[Any, Any], tuple[Any, dict[str, Any]]]
+CONSTRUCTED: dict[str, Constructor] = {
+    "an int": lambda a, n: (n, {}),
+    "a word": lambda a, n: ([[n]], {}),
+    "ints": lambda a, n: ([n, 3, n], {}),
+    "an int among floats": lambda a, n: ([[a, n], [0.1, True]], {}),
+    "ints as floats": lambda a, n: ((n, 2), {"dtype": torch.float32}),
+    "floats as doubles": lambda a, n: ([a, 0.1], {"dtype": torch.float64}),
+    "floats as halves": lambda a, n: ([a, n], {"dtype": torch.float16}),
+    "truth values": lambda a, n: ([n, 0], {"dtype": torch.bool}),
+}
+
+
+@pytest.mark.parametrize("function", [torch.tensor, torch.as_tensor])
+@pytest.mark.parametrize("name", CONSTRUCTED)
+def test_a_tensor_of_varying_numbers(name: str, function: Callable[..., Any]) -> None:
+    def make(graph: torch.fx.Graph, a: torch.fx.Node, n: torch.fx.Node, x: torch.fx.Node, i: torch.fx.Node) -> Any:
+        data, kwargs = CONSTRUCTED[name](a, n)
+        return graph.call_function(function, (data,), kwargs)
+
+    gm = build(make)
+    compiled = compile_recorded(gm, values(0.3, 3), "aot_eager")
+    for a, n in ((0.3, 3), (0.1234567890123456, 2), (70000.7, 0), (-0.5, 1 << 40)):
+        inputs = values(0.0, 1)
+        inputs[:2] = a, n
+        assert guards_hold(compiled, *inputs), "no recompile"
+        agree(gm, compiled, inputs, rtol=0)
+
+
+def test_numbers_that_a_dtype_may_not_represent_are_constants() -> None:
+    gm = build(lambda graph, a, n, x, i: graph.call_function(torch.tensor, ([n, 3],), {"dtype": torch.uint8}))
+    compiled = compile_recorded(gm, values(0.3, 3), "aot_eager")
+    agree(gm, compiled, values(0.3, 3))
+    assert not guards_hold(compiled, *values(0.3, 300)), "eager mode raises an error"
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_the_number_is_not_rounded_to_half_before_the_kernel(dtype: torch.dtype) -> None:
     # (eager's add on CPU does round its number to half first, on CUDA it doesn't: no test of a bit for it)

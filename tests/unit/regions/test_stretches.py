@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.opgraph.functions import operator_name
 from magpy_core.regions import stretches, tried
 from magpy_core.regions.api import region_of
 from magpy_core.regions.fallback import Fallback
@@ -87,6 +88,44 @@ def test_a_region_of_many_paths_is_cut_and_every_block_shares_a_capture() -> Non
     assert len(counts) > 2 and served(region) > 100
     recorded = sum(part.recordings for part in region.fallback.stretches.regions)  # type: ignore[union-attr]
     assert region.recordings + recorded <= 12, "captures do not grow with the paths"
+
+
+def test_a_stretch_computes_the_test_of_the_branch_after_it() -> None:
+    plain, compiled = pair(Gated)
+    for i in range(20):
+        x = torch.randn(4, 8, generator=torch.Generator().manual_seed(i))
+        assert torch.equal(plain(x)[0], compiled(x)[0])
+    parts = region_of(compiled).fallback.stretches.regions  # type: ignore[union-attr]
+    operators = {operator_name(node) for part in parts for capture in part.captures for node in capture.nodes}
+    assert "gt" in operators, operators
+
+
+class Counted(nn.Module):
+    """Its branches depend on numbers that Python reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(6):
+            x = torch.relu(self.layer(x)) - 0.1
+            taken = int((x > 0.05).sum())
+            if taken % 3 == 0:
+                x = x + 0.3
+        return x
+
+
+def test_a_test_of_numbers_is_left_to_the_frame() -> None:
+    plain, compiled = pair(Counted)
+    for i in range(40):
+        x = torch.randn(4, 8, generator=torch.Generator().manual_seed(i))
+        assert torch.equal(plain(x), compiled(x))
+    region = region_of(compiled)
+    assert served(region) > 100
+    parts = region.fallback.stretches.regions  # type: ignore[union-attr]
+    served_ones = [capture for part in parts for capture in part.captures if capture.hits > 20]
+    assert served_ones and not any(capture.trace.decisions for capture in served_ones), "no decision ends a graph"
 
 
 def test_what_can_not_be_captured_stays_between_stretches() -> None:

@@ -60,6 +60,75 @@ def closures() -> Any:
     return total, added, later(), squares, add.__qualname__
 
 
+def tests_of_branches() -> Any:
+    seen = []
+    for i in range(6):
+        x = call(i) * 3
+        if x > 6:
+            seen.append(call(x))
+        elif call(x) == 3:
+            x += 1
+            if not call(x) % 2:
+                seen.append("even")
+        else:
+            seen.append(x)
+        y = call(x) - 4
+        if not (y + 1):
+            continue
+        z = y * call(2)
+        if (w := z + 1) > 3 and call(w):
+            seen.append(w)
+    x = call(None)
+    try:
+        y = call(2)
+        if x + y:
+            seen.append("never")
+    except TypeError as error:
+        seen.append(str(error))
+    x = call(1)
+    if call(later) is x or x < call(0) < 3 or x in call([]):
+        seen.append("never")
+    x = call(1)
+    if [x, call(2)] == [1, 2]:
+        return seen, x, y, z, w
+    return None
+
+
+def tests_of_loops() -> Any:
+    n = call(0)
+    seen = []
+    while n * 2 < 10:
+        seen.append(n)
+        n += call(1)
+    while n > call(0):
+        m = call(0)
+        while not m == call(n):
+            seen.append((n, m))
+            m += call(1)
+        n = call(n) - 1
+    while call(n) < 3:
+        n += 1
+        if n == 2:
+            continue
+        n = call(n) + 0
+    while call(n) < 6:
+        n = call(n) + 1
+    else:
+        seen.append("else")
+    while n + 1 < 20:
+        if n == 9:
+            break
+        seen.append(n)
+        n = call(n) + 1
+    while n + missing < 0:
+        n = call(n)
+    return seen, n, m
+
+
+later = 7
+missing = 1
+
+
 def exceptions() -> Any:
     seen = []
     for i in range(4):
@@ -220,6 +289,6 @@ def identities() -> Any:
 
 FUNCTIONS: list[Callable[[], Any]] = [
     exits, unbound, closures, exceptions, contexts, annotated, matches, imports, definitions, global_names, nested_loops,
-    generator, methods, swaps, identities,
+    generator, methods, swaps, identities, tests_of_branches, tests_of_loops,
 ]  # fmt: skip
 METHODS = [_Derived.value]

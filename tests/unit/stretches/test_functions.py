@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
+import linecache
 import traceback
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
@@ -71,6 +73,24 @@ def test_a_cut_function_does_the_same(function: FunctionType) -> None:
     finally:
         target.__code__ = code
     assert calls > 2
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(statements.tests_of_branches, ["x > 6", "call(x) % 2", "y + 1"]), (statements.tests_of_loops, ["n * 2 < 10"])],
+)
+def test_a_stretch_computes_the_test_after_it(function: FunctionType, expected: list[str]) -> None:
+    code = function.__code__
+    seams = {number for number in lines_of(function) if any(one in _text(code, number) for one in expected)}
+    for tests, computed in ((set(), expected), (seams, [])):
+        counted = Counted()
+        assert cut_code(code, seams, counted.receiver, tests) is not None
+        found = [ast.unparse(stretch.test) for stretch in counted.stretches if stretch.test is not None]
+        assert [one for one in found if one in expected] == computed
+
+
+def _text(code: CodeType, number: int) -> str:
+    return linecache.getline(code.co_filename, number)
 
 
 def fails() -> None:

@@ -1,0 +1,53 @@
+"""Which paths a region takes, found out before anything is compiled. Key type: Exploration.
+
+A graph that is cut by decisions on data serves one path. Compiling it may take a minute, and each decision may double the
+number of paths. So a few calls that its guards allow are recorded first: if they take the same path, or one other, graphs of
+whole calls are compiled; if they take more, the region is cut into stretches at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from magpy_core.capture.build import Capture
+    from magpy_core.recording.trace import Trace
+
+_RECORDINGS = 3
+_FEWEST_DECISIONS = 2  # one decision has two outcomes, whose graphs are captured whole
+
+
+class Exploration:
+    """Of one region. A capture that it holds is not compiled: calls that fit it are recorded once more."""
+
+    def __init__(self) -> None:
+        self._left = _RECORDINGS
+
+    def holds(self, capture: Capture) -> None:
+        """``capture`` is new: it is held if its paths are to be explored."""
+        if self._left and len(path_of(capture.trace)) >= _FEWEST_DECISIONS:
+            capture.hold()
+
+    @staticmethod
+    def is_known(trace: Trace, captures: Iterable[Capture]) -> bool:
+        """Whether the path of ``trace`` is that of a capture."""
+        path = path_of(trace)
+        return any(path_of(capture.trace) == path for capture in captures)
+
+    def recorded(self, captures: Iterable[Capture]) -> None:
+        """A call that a held capture fits was recorded."""
+        self._left -= 1
+        if self._left <= 0:
+            self.end(captures)
+
+    def end(self, captures: Iterable[Capture]) -> None:
+        """Captures are compiled from now on."""
+        self._left = 0
+        for capture in captures:
+            capture.release()
+
+
+def path_of(trace: Trace) -> tuple[Any, ...]:
+    """The decisions on data that cut the graph."""
+    return tuple((cut.place, repr(cut.outcome)) for cut in trace.decisions if cut.place is not None)
