@@ -12,8 +12,10 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.recording.calls.devices import Devices
 from magpy_core.regions.api import region_of
 from tests.unit.cuda_build import CudaBuild, cuda_build
+from tests.unit.recording.help import World, site
 
 
 @pytest.fixture
@@ -150,3 +152,35 @@ def test_autocast_for_the_device(build: CudaBuild, dtype: torch.dtype) -> None:
     for _ in range(3):
         assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
     assert region_of(compiled).hits == 2 and not codes(compiled)
+
+
+# -- the tracker alone ---------------------------------------------------------------------------------------------------
+
+
+def _answered(world: World, devices: Devices, fn: Any, args: tuple[Any, ...], result: Any) -> bool:
+    """A call that returns ``result``; whether it is a question about a device."""
+    at = site()
+    world.stack.enter(at, None, None)
+    asks = devices.asks(at, fn, args)
+    call = world.stack.leave(at)
+    if asks:
+        assert call is not None and call.receive is not None and call.receive(result) is result
+    return asks
+
+
+def test_questions_are_guarded_by_asking_again(build: CudaBuild) -> None:
+    world, stream = World(), torch.Stream(device="cpu")
+    devices = world.build(Devices)
+    assert _answered(world, devices, torch._C._accelerator_getStream, (0,), stream)
+    assert _answered(world, devices, stream.is_capturing, (), False)
+    assert world.guards == ["eq torch's current_stream_number(0)", "eq torch's in_cuda_graph()"]
+
+
+def test_other_calls_are_no_questions(build: CudaBuild) -> None:
+    world, stream = World(), torch.Stream(device="cpu")
+    devices = world.build(Devices)
+    assert not _answered(world, devices, stream.is_capturing, (), False), "it is not the current stream"
+    assert not _answered(world, devices, stream.query, (), True)
+    assert not _answered(world, devices, torch._C._cuda_getDeviceCount, (), 1)
+    assert _answered(world, devices, torch._C._get_device_properties, (0,), object()), "it never changes"
+    assert world.guards == []
