@@ -1,4 +1,5 @@
-"""Why no capture fits a call, and what becomes symbolic because of it. Key functions: closest_failures, generalise."""
+"""Why no capture fits a call, and what becomes symbolic because of it. Key functions: closest_failures,
+lasting_failure, generalise."""
 
 from __future__ import annotations
 
@@ -24,6 +25,13 @@ def closest_failures(
         return not all(_is_news(failure, learned) for failure in failures), len(failures)
 
     return min((failures for failures in found if failures), key=distance, default=[DECISION])
+
+
+def lasting_failure(newest: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], learned: Learned) -> Failure | None:
+    """The first failed guard of the newest capture, except those of numbers and dimensions that are not known to vary yet:
+    what was known to vary when it was made could not be symbolic."""
+    failures = newest.guards.explain(args, kwargs, global_ok=newest.globals_hold())
+    return next((failure for failure in failures if not _is_news(failure, learned)), None)
 
 
 def _is_news(failure: Failure, learned: Learned) -> bool:

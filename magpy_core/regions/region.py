@@ -35,7 +35,7 @@ from magpy_core.refgraph.failure import Failure
 from magpy_core.regions.captures_trial import CapturesTrial
 from magpy_core.regions.fallback import Fallback
 from magpy_core.regions.log import Listeners, RegionLog
-from magpy_core.regions.misses import DECISION, closest_failures, generalise
+from magpy_core.regions.misses import DECISION, closest_failures, generalise, lasting_failure
 from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
 from magpy_core.regions.reporting import capture_findings, recompile_finding
@@ -321,18 +321,21 @@ class Region:
         if not self.captures:
             return True
         failures = closest_failures(self.captures, args, kwargs, self.learned)
-        return self._captures_again(failures, generalise(self.learned, failures, sizes=self.options.dynamic is not False))
+        lasting = lasting_failure(self.captures[0], args, kwargs, self.learned)
+        learned = generalise(self.learned, failures, sizes=self.options.dynamic is not False)
+        return self._captures_again(failures, learned, lasting)
 
-    def _captures_again(self, failures: list[Failure], learned: list[Failure]) -> bool:
+    def _captures_again(self, failures: list[Failure], learned: list[Failure], lasting: Failure | None = None) -> bool:
         """Report why there is one more capture: ``failures``, of which what has been ``learned`` fails no more. False: the
-        region is cut instead."""
+        region is cut instead. ``lasting``: of the newest capture."""
         others = [f for f in failures if f not in learned]
         first = (others or failures)[0]
         place = first.location
         if place is None or not is_user_file(place.file):
             place = self.location
-        self.log.varied[first.location] += bool(others)
-        if self.fallback.replaces_captures(self, first.location):
+        cause = lasting or first
+        self.log.varied[cause.location] += bool(lasting or others)
+        if self.fallback.replaces_captures(self, cause.location):
             return False
         self.recompiles.append(
             Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)

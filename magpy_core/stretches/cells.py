@@ -18,11 +18,10 @@ class Moved:
 
     def __init__(self, function: FunctionType, shared: Collection[str]) -> None:
         code, cells = function.__code__, function.__closure__ or ()
-        self._fixed = [i for i, name in enumerate(code.co_freevars) if name not in shared]
         self._real = tuple(cell for name, cell in zip(code.co_freevars, cells, strict=True) if name in shared)
         own = tuple(cell if name in shared else CellType() for name, cell in zip(code.co_freevars, cells, strict=True))
         self._lock = threading.Lock()
-        self._cells = [own[i] for i in self._fixed]
+        self._fixed = [(i, own[i]) for i, name in enumerate(code.co_freevars) if name not in shared]
         self.target = renewed(function, code, own)
 
     def fits(self, function: FunctionType, shared: Collection[str]) -> bool:
@@ -35,27 +34,27 @@ class Moved:
     def call(self, function: FunctionType, run: Callable[[], Any]) -> Any:
         """What ``run``, which calls the target, returns; meanwhile the variables are in the target's cells. If those of
         another thread are there now, the function itself is called."""
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(False):
             return function()
         closure = function.__closure__ or ()
-        frame = [closure[i] for i in self._fixed]
-        _move(frame, self._cells)
+        for i, cell in self._fixed:
+            _move(closure[i], cell)
         try:
             return run()
         finally:
-            _move(self._cells, frame)
+            for i, cell in self._fixed:
+                _move(cell, closure[i])
             self._lock.release()
 
 
-def _move(source: list[CellType], target: list[CellType]) -> None:
-    """Moves values, so that none lives longer than in the frame alone."""
-    for old, new in zip(source, target, strict=True):
-        try:
-            new.cell_contents = old.cell_contents
-        except ValueError:  # unbound
-            _unbind(new)
-        else:
-            del old.cell_contents
+def _move(old: CellType, new: CellType) -> None:
+    """Moves the value, so that it does not live longer than in the frame alone."""
+    try:
+        new.cell_contents = old.cell_contents
+    except ValueError:  # unbound
+        _unbind(new)
+    else:
+        del old.cell_contents
 
 
 def _unbind(cell: CellType) -> None:

@@ -13,12 +13,11 @@ import gc
 import linecache
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
-from weakref import WeakSet
 
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.stretches.constants import Constants
@@ -43,7 +42,7 @@ class Line:
 @dataclass(eq=False)
 class _CutFunction:
     original: CodeType
-    functions: WeakSet[FunctionType] = field(default_factory=WeakSet)
+    functions: list[weakref.ref[FunctionType]] = field(default_factory=list)
     made: CodeType | None = None
     seams: set[int] = field(default_factory=set)
     tests: set[int] = field(default_factory=set)
@@ -62,28 +61,31 @@ class Functions:
         self._serving = 0
         self._lock = threading.RLock()
 
-    @contextmanager
-    def serving(self) -> Iterator[None]:
-        """In this context, the functions call stretches; in all threads."""
+    def serving(self) -> _Serving:
+        """A context in which the functions call stretches; in all threads."""
+        return _Serving(self)
+
+    def begin(self) -> None:
         with self._lock:
             self._serving += 1
             if self._serving == 1:
                 for cut in self._cut:
-                    _exchange(cut.functions, cut.original, cut.made)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._serving -= 1
-                if not self._serving:
-                    for cut in self._cut:
+                    if cut.made is not None:
+                        _exchange(cut.functions, cut.original, cut.made)
+
+    def end(self) -> None:
+        with self._lock:
+            self._serving -= 1
+            if not self._serving:
+                for cut in self._cut:
+                    if cut.made is not None:
                         _exchange(cut.functions, cut.made, cut.original)
 
     def add_seams(self, lines: Iterable[Line], tests: Iterable[Line] = ()) -> bool:
         """Statements of these lines, and ``tests``, are in no stretch from now on. Returns whether a function was cut
         (again)."""
         with self._lock:
-            self._cut = [cut for cut in self._cut if cut.functions]
+            self._cut = [cut for cut in self._cut if any(one() is not None for one in cut.functions)]
             wanted, tested = list(lines), list(tests)
             new = [line for line in wanted if not any(_contains(cut.original, line) for cut in self._cut)]
             self._cut += _cut_functions(new)
@@ -119,9 +121,25 @@ def _numbers(lines: Iterable[Line], cut: _CutFunction) -> set[int]:
     return {line.number for line in lines if _contains(cut.original, line)}
 
 
-def _exchange(functions: Iterable[FunctionType], old: CodeType | None, new: CodeType | None) -> None:
-    for function in functions:
-        if new is not None and function.__code__ is old:  # or the program has replaced it
+class _Serving:
+    """`Functions.serving`: a class, because a generator takes longer."""
+
+    __slots__ = ("_functions",)
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+
+    def __enter__(self) -> None:
+        self._functions.begin()
+
+    def __exit__(self, *exception: object) -> None:
+        self._functions.end()
+
+
+def _exchange(functions: Iterable[weakref.ref[FunctionType]], old: CodeType, new: CodeType) -> None:
+    for reference in functions:
+        function = reference()
+        if function is not None and function.__code__ is old:  # or the program has replaced it
             function.__code__ = new
 
 
@@ -138,14 +156,14 @@ def _cut_functions(lines: Sequence[Line]) -> list[_CutFunction]:
     for line in lines:
         functions = [one for one in _named(line) if _contains(one.__code__, line)]
         for one in functions:
-            found.setdefault(id(one.__code__), _CutFunction(one.__code__)).functions.add(one)
+            found.setdefault(id(one.__code__), _CutFunction(one.__code__)).functions.append(weakref.ref(one))
         if not functions:
             left.add(line)
     names = {line.function for line in left}
     for one in gc.get_objects() if left else ():
         if type(one) is FunctionType and one.__code__.co_qualname in names:
             if any(_contains(one.__code__, line) for line in left):
-                found.setdefault(id(one.__code__), _CutFunction(one.__code__)).functions.add(one)
+                found.setdefault(id(one.__code__), _CutFunction(one.__code__)).functions.append(weakref.ref(one))
     return list(found.values())
 
 

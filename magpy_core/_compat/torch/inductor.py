@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch._guards import TracingContext, tracing
 
+from magpy_core._compat.torch.direct_calls import direct_calls
 from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
 from magpy_core._compat.torch.torch_state import get_modes
@@ -161,6 +162,7 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
         _unmarked_outputs(context),
         _methods_are_cached(),
         _recurrent_layers(),
+        direct_calls(),
     ):
         forward = compile_it()
     return *_unwrap(forward), sources

@@ -1,0 +1,75 @@
+"""Inference graphs called without AOTAutograd's wrapper, where it would do nothing but switch the grad mode.
+
+The wrapper and that of Inductor around the generated function take as long as two or three small kernels. Key function:
+`direct_calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+_CREATES = "_create_runtime_wrapper"
+#: What AOTAutograd's metadata says of a graph after whose call something is left to do.
+_LEFT_TO_DO = (
+    "num_mutated_inp_runtime_indices", "num_outputs_aliased", "num_intermediate_bases", "dynamic_outputs",
+    "mutated_graph_handled_indices_seen_by_autograd",
+)  # fmt: skip
+
+
+@contextmanager
+def direct_calls() -> Iterator[None]:
+    """Graphs that are compiled, or loaded, in the block are called directly from their second call on."""
+    from torch._functorch._aot_autograd import runtime_wrappers
+
+    original = getattr(runtime_wrappers, _CREATES, None)
+    if original is None:
+        yield
+        return
+
+    def create(compiled: Callable[..., Any], **details: Any) -> Callable[..., Any]:
+        wrapped: Callable[..., Any] = original(compiled, **details)
+        return _direct(compiled, wrapped) if _does_nothing(details) else wrapped
+
+    setattr(runtime_wrappers, _CREATES, create)
+    try:
+        yield
+    finally:
+        setattr(runtime_wrappers, _CREATES, original)
+
+
+def _does_nothing(details: dict[str, Any]) -> bool:
+    """Whether the wrapper for these ``details`` only calls the graph without gradients."""
+    if details.get("trace_joint") is not False or details.get("disable_amp") is not False:
+        return False
+    metadata = details.get("runtime_metadata")
+    known = vars(metadata) if metadata is not None else {}
+    facts = [getattr(metadata, name, True) for name in _LEFT_TO_DO]
+    return not any(facts) and known.get("grad_enabled_mutation", True) is None
+
+
+def _direct(compiled: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:
+    """``compiled``, which ``wrapped`` calls. The first call goes through the wrapper, which checks custom operators then."""
+    is_first = True
+    inner = getattr(compiled, "current_callable", None)  # of Inductor's wrapper, which times and records the call
+    is_recorded = torch.autograd.profiler
+
+    def call(inputs: list[Any]) -> Any:
+        nonlocal is_first
+        if is_first or is_recorded._is_profiler_enabled:
+            is_first = False
+            return wrapped(inputs)
+        run = compiled if inner is None else compiled.current_callable  # type: ignore[attr-defined]
+        if not torch.is_grad_enabled():
+            return run(inputs)
+        torch._C._set_grad_enabled(False)
+        try:
+            return run(inputs)
+        finally:
+            torch._C._set_grad_enabled(True)
+
+    call.__dict__.update(vars(wrapped))  # marks, such as that it takes a list
+    return call

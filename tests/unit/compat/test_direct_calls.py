@@ -1,0 +1,106 @@
+"""Inference graphs are called without AOTAutograd's wrapper where it would do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.fx
+
+from magpy_core._compat.torch import direct_calls
+from tests.unit.backends.recorder import compile_recorded
+
+Operation = Callable[[torch.Tensor], Any]
+
+
+@pytest.fixture
+def through_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """One entry for each call that goes through AOTAutograd's wrapper, of graphs that may be called directly."""
+    calls: list[int] = []
+    original = direct_calls._direct
+
+    def direct(compiled: Any, wrapped: Any) -> Any:
+        def counted(inputs: list[Any]) -> Any:
+            calls.append(len(inputs))
+            return wrapped(inputs)
+
+        counted.__dict__.update(vars(wrapped))
+        return original(compiled, counted)
+
+    monkeypatch.setattr(direct_calls, "_direct", direct)
+    yield calls
+
+
+def graph_of(operation: Operation) -> torch.fx.GraphModule:
+    graph = torch.fx.Graph()
+    tracer = torch.fx.Tracer()
+    tracer.graph = graph
+    result = operation(torch.fx.Proxy(graph.placeholder("x"), tracer))  # type: ignore[arg-type]
+    graph.output(tuple(r.node for r in (result if isinstance(result, tuple) else (result,))))
+    return torch.fx.GraphModule({}, graph)
+
+
+def test_only_the_first_call_goes_through_the_wrapper(through_the_wrapper: list[int]) -> None:
+    compiled = compile_recorded(graph_of(lambda x: (x.sin() + 1, x.cos())), [torch.rand(3)], "aot_eager")
+    for count in range(4):
+        x = torch.rand(3)
+        got = compiled.fn(x)
+        assert torch.equal(got[0], x.sin() + 1) and torch.equal(got[1], x.cos())
+        assert len(through_the_wrapper) == 1, count
+
+
+def test_the_grad_mode_is_off_inside_and_as_before_after_an_error(through_the_wrapper: list[int]) -> None:
+    compiled = compile_recorded(graph_of(lambda x: x.sin() + 1), [torch.rand(3)], "aot_eager")
+    compiled.fn(torch.rand(3))
+    weight = torch.rand(3, requires_grad=True)
+    for enabled in (True, False):
+        with torch.set_grad_enabled(enabled):
+            assert not compiled.fn(weight)[0].requires_grad
+            with pytest.raises(Exception, match=r"argument|tensor|attribute"):
+                compiled.fn("no tensor")
+            assert torch.is_grad_enabled() is enabled
+    assert len(through_the_wrapper) == 1
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [lambda x: x.view(-1), lambda x: (x + 1, x), lambda x: x.mul_(2) + 1],
+    ids=["a view", "an input", "a write"],
+)
+def test_a_wrapper_that_does_something_is_kept(operation: Operation, through_the_wrapper: list[int]) -> None:
+    compiled = compile_recorded(graph_of(operation), [torch.rand(3, 1)], "aot_eager")
+    for _ in range(3):
+        x = torch.rand(3, 1)
+        y = x.clone()
+        got, expected = compiled.fn(x), operation(y)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        assert all(map(torch.equal, got, expected)) and torch.equal(x, y)
+        shares = [one.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() for one in got]
+        assert shares == [one.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() for one in expected]
+    assert not through_the_wrapper
+
+
+def test_a_graph_with_gradients_keeps_its_wrapper(through_the_wrapper: list[int]) -> None:
+    x = torch.rand(3, requires_grad=True)
+    compiled = compile_recorded(graph_of(lambda x: x.sin() + 1), [x], "aot_eager")
+    for _ in range(3):
+        assert compiled.fn(x)[0].requires_grad
+    assert not through_the_wrapper
+
+
+def test_a_profiler_sees_the_call(through_the_wrapper: list[int]) -> None:
+    compiled = compile_recorded(graph_of(lambda x: x.sin() + 1), [torch.rand(3)], "aot_eager")
+    compiled.fn(torch.rand(3))
+    compiled.fn(torch.rand(3))
+    with torch.profiler.profile():
+        compiled.fn(torch.rand(3))
+    assert len(through_the_wrapper) == 2
+
+
+def test_without_the_function_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_calls, "_CREATES", "no_such_function")
+    compiled = compile_recorded(graph_of(lambda x: x.sin() + 1), [torch.rand(3)], "aot_eager")
+    x = torch.rand(3)
+    assert torch.equal(compiled.fn(x)[0], x.sin() + 1)
