@@ -88,6 +88,11 @@ class Compilation:
         return "waiting" if self._page is None else "running"
 
     @property
+    def is_wanted(self) -> bool:
+        """Whether a call has asked for it lately."""
+        return time.monotonic() - self.last_poll < _FORGOTTEN_S
+
+    @property
     def result(self) -> Result:
         assert self._result is not None, "it has not ended"
         return self._result
@@ -159,7 +164,7 @@ class Queue:
     def _is_next(self, one: Compilation) -> bool:
         others = [other for other in self._all if other is not one]
         running = sum(1 for other in others if other.state == "running" and not other.ended())
-        waiting = [other for other in others if other.state == "waiting" and one.last_poll - other.last_poll < _FORGOTTEN_S]
+        waiting = [other for other in others if other.state == "waiting" and other.is_wanted]
         return running < self._most and all(other.seconds <= one.seconds for other in waiting)
 
     def running(self) -> int:

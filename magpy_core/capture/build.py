@@ -201,6 +201,11 @@ class Capture:
         return self._graphs.is_compiling
 
     @property
+    def is_due(self) -> bool:
+        """Whether code for its graphs is on its way."""
+        return not self.is_retired and self._graphs.is_due
+
+    @property
     def progress(self) -> Literal["running", "waiting", "ready", ""]:
         """The state of its compilation; empty: it was never called, or is retired."""
         return "" if self.is_retired else self._graphs.progress

@@ -197,6 +197,12 @@ class CompiledGraphs:
         return any(compilation.state in ("waiting", "running") for compilation in compilations)
 
     @property
+    def is_due(self) -> bool:
+        """Whether other code is on its way: a segment is being compiled, or waits while calls come that are worth it."""
+        states = {one.state for one in self._compilations.values() if one.state == "running" or one.is_wanted}
+        return "running" in states or ("waiting" in states and self._is_worthwhile())
+
+    @property
     def progress(self) -> Literal["running", "waiting", "ready", ""]:
         """The state of its least advanced segment; empty: none has been called yet."""
         states = {compilation.state for compilation in self._compilations.values()}

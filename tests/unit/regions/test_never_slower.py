@@ -265,3 +265,28 @@ def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyP
     ready.append(True)
     calls = next(n for n in range(200) if region(torch.ones(1)).item() == 2.0 and region.hits)
     assert calls <= 64 and capture.is_ready
+
+
+def test_code_is_due_while_calls_that_are_worth_it_still_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(background, "available", lambda: True)
+    monkeypatch.setattr(background.time, "monotonic", lambda: now[0])
+    monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    monkeypatch.setattr(background.QUEUE, "_is_next", lambda compilation: False)
+    worth = [True]
+    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: worth[0]))
+    region = region_of(Session(mode="compiled", backend="inductor", background=True), lambda x: x.sin() + 1)
+    region(torch.ones(3))
+    (capture,) = region.captures
+    assert not capture.is_due, "nothing is to be compiled yet"
+    region(torch.ones(3))
+    assert capture.progress == "waiting" and capture.is_due
+    now[0] += 60.0
+    assert capture.progress == "waiting" and not capture.is_due, "calls that it fits come no more"
+    region(torch.ones(3))
+    assert capture.is_due
+    worth[0] = False
+    assert not capture.is_due, "they take too little time"
+    worth[0] = True
+    region.retire()
+    assert not capture.is_due
