@@ -17,6 +17,7 @@ import torch.fx
 
 from magpy_core._compat.torch.fake import guard_namespace
 from magpy_core._compat.torch.inductor import compile_alone
+from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core.backends import background, get_backend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
@@ -119,6 +120,8 @@ class CompiledGraphs:
         with _COMPILING:
             fn = self._names[name]
             if isinstance(fn, _Stub):
+                if in_cuda_graph():
+                    raise NotReady
                 compiled = self._compiled(index, tuple(inputs), 0)
                 if compiled is None:
                     raise NotReady
@@ -130,7 +133,7 @@ class CompiledGraphs:
         run, the previous code stays."""
         with _COMPILING:
             before = improving.fn
-            if improving.is_final:
+            if improving.is_final or in_cuda_graph():
                 return before(inputs)
             try:
                 better = self._compiled(index, tuple(inputs), 1)

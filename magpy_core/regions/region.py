@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from magpy_core._compat.torch.eval_frame import hide, never_intercept
-from magpy_core._compat.torch.surroundings import foreign
+from magpy_core._compat.torch.surroundings import foreign, in_cuda_graph
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
 from magpy_core.capture.build import Capture
@@ -219,7 +219,7 @@ class Region:
             return self._miss(args, kwargs, start, capture)
         if capture.is_ready or not self.options.background:
             result = self.target(*args, **kwargs)
-            if not (capture.hits or capture.is_retired or capture.trace.plan.raises):
+            if not (capture.hits or capture.is_retired or capture.trace.plan.raises or in_cuda_graph()):
                 self._raised_alone(capture)
             return result
         return self._in_vain(capture, args, kwargs, start)
@@ -298,6 +298,8 @@ class Region:
         if around:
             text = f"{self.name} was called with {around} active, which would see MagPy's own operations: "
             hint = "Remove it around the call, or compile what is inside."
+            if in_cuda_graph():
+                hint = "Call it a few times before the program records a CUDA graph, so that it is compiled by then."
             self._report("MP106", text + "the call ran as plain Python.", hint)
             return False
         if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
