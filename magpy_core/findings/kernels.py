@@ -76,8 +76,8 @@ class KernelCode:
 class Kernel:
     """One kernel and how often a call of its graph launches it. ``kind``: ``triton`` (generated) or ``extern`` (a library's:
     cuBLAS, cuDNN, attention; or an operator of MagPy's). ``operators``: what it computes (ATen names). ``us``: the least
-    microseconds of one launch; ``bound``: one of BOUNDS. ``code``: None for libraries, and if only kernels of other lines were
-    compiled; of an operator of MagPy's, the kernel that it launches."""
+    microseconds of one launch; ``bound``: one of BOUNDS. ``code``: None for libraries, and if only kernels of other lines
+    were compiled; of an operator of MagPy's, the kernel that it launches."""
 
     region: str
     graph: str

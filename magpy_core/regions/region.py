@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 import time
 import traceback
@@ -24,7 +23,7 @@ from magpy_core.backends import background
 from magpy_core.capture.build import Capture
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed, PathsVary
 from magpy_core.capture.settings import Settings
-from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Unsupported, Value
+from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported, Value
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
@@ -34,6 +33,7 @@ from magpy_core.recording.trace import Recorded, Trace
 from magpy_core.refgraph.failure import Failure
 from magpy_core.regions.captures_trial import CapturesTrial
 from magpy_core.regions.fallback import Fallback
+from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import DECISION, closest_failures, generalise, lasting_failure
 from magpy_core.regions.options import Options
@@ -493,17 +493,3 @@ class Region:
 
     def __repr__(self) -> str:
         return f"<Region {self.name}: {self.calls} calls, {len(self.captures)} captures, {self.hits} hits>"
-
-
-_DEFINITION = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+\w+")
-
-
-def line_location(file: str, line: int, function: str = "") -> Location:
-    """A source line (1-based) as a Location; of a definition its keyword and name, as signatures are long."""
-    import linecache
-
-    text = linecache.getline(file, line).rstrip("\n")
-    start = len(text) - len(text.lstrip())
-    definition = _DEFINITION.match(text)
-    end = definition.end() if definition is not None else len(text)
-    return Location(file, Range(Position(line - 1, start), Position(line - 1, max(end, start + 1))), function)
