@@ -16,6 +16,7 @@ FILES = (
     "test_gpu_backends",
     "test_optimizers",
     "test_mixed_precision",
+    "test_linear_cross_entropy",
     "test_examples",
     "test_cuda_graphs",
     "test_device_guards",
