@@ -11,6 +11,8 @@ TORCH  ?= torch==2.13.0
 JOBS   ?= 2
 # Of the search for differences.
 MINUTES ?= 20
+# Of the report on a CUDA device.
+GPU_MINUTES ?= 9
 PYTEST_ARGS ?=
 
 # Tests and examples are measured on two cores; more threads would only compete.
@@ -18,13 +20,14 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu soundness lint types format docs bench findings e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu gpu-report soundness lint types format docs bench findings e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
 	@echo "make test       Python tests            make test-slow what takes long (Inductor)"
 	@echo "make test-exhaustive  more of what the slow tests and the search draw from, 30 minutes"
 	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
+	@echo "make gpu-report  tests and measurements on a CUDA device in 9 minutes (PYTHON=python3: without an environment)"
 	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (docs/compatibility.md)"
 	@echo "make test-stdlib    CPython's own tests, with every frame instrumented"
 	@echo "make soundness MINUTES=20   search for differences with a fresh seed (tests/soundness/README.md)"
@@ -107,6 +110,11 @@ soundness: $(VENV)/.dev-ready
 
 test-gpu: $(VENV)/.dev-ready
 	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)
+
+# An interpreter that is named is used as it is, on a machine where nothing can be installed.
+GIVEN_PYTHON := $(if $(filter command environment,$(origin PYTHON)),$(PYTHON))
+gpu-report: $(if $(GIVEN_PYTHON),,$(VENV)/.dev-ready)
+	$(or $(GIVEN_PYTHON),$(BIN)/python) -m benchmarks.gpu.report --minutes $(GPU_MINUTES)
 
 lint: $(VENV)/.dev-ready
 	$(BIN)/ruff check .

@@ -59,7 +59,7 @@ def ratio_of(samples: Samples, base: Samples) -> Ratio:
     )
 
 
-def _timed(call: Callable[[], object], times: int) -> tuple[float, float]:
+def timed(call: Callable[[], object], times: int) -> tuple[float, float]:
     """Wall and process CPU seconds per call, averaged over ``times`` calls."""
     repeat = range(times)
     cpu, wall = time.process_time(), time.perf_counter()
@@ -70,13 +70,18 @@ def _timed(call: Callable[[], object], times: int) -> tuple[float, float]:
 
 
 def interleave(
-    contenders: dict[str, Callable[[], object]], *, rounds: int = 21, slice_s: float = 0.02
+    contenders: dict[str, Callable[[], object]],
+    *,
+    rounds: int = 21,
+    slice_s: float = 0.02,
+    timed: Callable[[Callable[[], object], int], tuple[float, float]] = timed,
 ) -> dict[str, Samples]:
-    """Times the contenders in turns of about ``slice_s`` and at least one call, after a warm-up of all."""
+    """Times the contenders in turns of about ``slice_s`` and at least one call, after a warm-up of all. ``timed``: how some
+    calls are timed; another one for work on a device, where calls return before it is done."""
     times: dict[str, int] = {}
     for name, call in contenders.items():
         call()
-        wall = min(_timed(call, 3)[0], _timed(call, 3)[0])
+        wall = min(timed(call, 3)[0], timed(call, 3)[0])
         times[name] = max(1, round(slice_s / wall))
     samples = {name: Samples() for name in contenders}
     order = list(contenders)
@@ -85,7 +90,7 @@ def interleave(
     try:
         for _ in range(rounds):
             for name in order:
-                samples[name].add(*_timed(contenders[name], times[name]))
+                samples[name].add(*timed(contenders[name], times[name]))
             order.append(order.pop(0))
     finally:
         gc.enable()

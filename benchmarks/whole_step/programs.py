@@ -39,6 +39,20 @@ class Program:
 
         return train_step
 
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Program:
+        """Itself, with modules and batch on that device, before the first step; ``dtype``: of what is floating-point."""
+        for module in self.modules.values():
+            module.to(device=device, dtype=dtype)
+        for name, value in vars(self._batch).items():
+            if isinstance(value, torch.Tensor):
+                setattr(self._batch, name, value.to(device=device, dtype=dtype if value.is_floating_point() else None))
+        return self
+
+    @property
+    def _batch(self) -> Any:
+        """The object that has the batch as attributes."""
+        return self
+
     def compile_parts(self, compiler: Callable[[Any], Any]) -> None:
         """Compile models and optimizer steps one by one, as users do."""
         self.models = {name: compiler(module) for name, module in self.modules.items()}
@@ -72,6 +86,10 @@ class _GPTStep(Program):
     def __init__(self, **options: int) -> None:
         self.gpt = CharGPT(**options)
         super().__init__({"model": self.gpt.model}, {"optimizer": self.gpt.optimizer})
+
+    @property
+    def _batch(self) -> Any:
+        return self.gpt
 
     def step(self) -> None:
         self.gpt.step(self.models["model"], self.steps["optimizer"])
@@ -203,7 +221,7 @@ class _GAN(Program):
 
     def step(self) -> tuple[torch.Tensor, torch.Tensor]:
         generator, discriminator = self.models["generator"], self.models["discriminator"]
-        ones, zeros = torch.ones(len(self.real)), torch.zeros(len(self.real))
+        ones, zeros = self.real.new_ones(len(self.real)), self.real.new_zeros(len(self.real))
         self.optimizers["discriminator"].zero_grad()
         fake = generator(self.noise)
         loss_d = F.binary_cross_entropy_with_logits(discriminator(self.real), ones)
@@ -280,4 +298,15 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "checkpointed": lambda: _supervised(
         _Checkpointed, _adamw, torch.randn(1024, 64), torch.randint(10, (1024,)), F.cross_entropy
     ),
+}  # fmt: skip
+
+#: Sizes that keep a GPU busy; the programs above mostly wait for launches there.
+LARGE: dict[str, Callable[[], Program]] = {
+    "vit_base": lambda: _supervised(
+        lambda: _ViT(768, 12, 12), _adamw, _images(128), torch.randint(10, (128,)), F.cross_entropy, 1.0
+    ),
+    "resnet18_wide": lambda: _supervised(
+        lambda: resnet18(64), _sgd, _images(256), torch.randint(10, (256,)), F.cross_entropy
+    ),
+    "gpt_12": lambda: _GPTStep(batch_size=16, n_layer=12, n_head=12, n_embd=768, block_size=256),
 }  # fmt: skip

@@ -98,7 +98,7 @@ def computes(kernel: Kernel) -> Text:
     names = list(dict.fromkeys(_plain(clean(name)) for name in kernel.operators if _plain(name) not in _MOVES_NOTHING))
     names = names or [_plain(clean(name)) for name in kernel.operators] or [clean(kernel.name).rpartition(".")[2]]
     if kernel.kind == "extern":
-        return Text.assemble(names[0], (" (library)", "dim"))
+        return Text.assemble(names[0], (" (MagPy's)" if kernel.code else " (library)", "dim"))
     more = f", {len(names) - _OPERATORS_SHOWN} more" if len(names) > _OPERATORS_SHOWN else ""
     return Text(", ".join(names[:_OPERATORS_SHOWN]) + more)
 

@@ -19,6 +19,7 @@ from magpy_core.backends.blocks import compile_blocks
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
+from magpy_core.backends.fusing import fuse_losses, fusing
 from magpy_core.backends.gradients import Differentiated, call_without_autograd, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
@@ -70,6 +71,7 @@ class AotBackend:
 
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             graph = prepare(gm, fakes, device)
+            fused = fuse_losses(graph, fakes, mode, fusing(tuning.fused_loss))
             if inductor and on_cpu:
                 write_checks(graph.graph)
                 graph.recompile()
@@ -98,7 +100,7 @@ class AotBackend:
         placeholders = gm.graph.find_nodes(op="placeholder")
         if uncounted := [i for i, node in enumerate(placeholders) if UNCOUNTED in node.meta]:
             fn, boxed = keep_versions(fn, boxed, uncounted)
-        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None)
+        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None, tuple(fused))
 
 
 def _reason(backend: str, error: BaseException) -> str:

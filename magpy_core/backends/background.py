@@ -26,9 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-
 from magpy_core._compat.torch.inductor import import_inductor, inductor_is_imported
+from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.backends.cache import note_removed, removed_files
 from magpy_core.findings import Unsupported
@@ -70,9 +69,7 @@ def waits_by_default() -> bool:
 
 def available() -> bool:
     """Whether graphs can be compiled in a forked process here."""
-    accelerator = torch.accelerator.current_accelerator()
-    in_use = accelerator is not None and torch.get_device_module(accelerator).is_initialized()
-    return hasattr(os, "fork") and sys.platform == "linux" and not in_use
+    return hasattr(os, "fork") and sys.platform == "linux" and accelerator_in_use() is None
 
 
 class Compilation:

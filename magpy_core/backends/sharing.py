@@ -10,7 +10,7 @@ next one, and uses the new values if the write doesn't increment the version (ru
 saves the old values. Inputs that are results of earlier operations under autograd are not checked: they are new at each
 call.
 
-Key functions: `may_overlap`, `split_views`, `repeated_write`, `saved_and_written`.
+Key functions: `may_overlap`, `split_views`, `repeated_write`, `saved_and_written`, `root`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def copied(fake: Any) -> Any:
 
 def written_inputs(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     """The inputs that operations write, directly or through views."""
-    return {target for node in graph.nodes for target in map(_root, written(node)) if target.op == "placeholder"}
+    return {target for node in graph.nodes for target in map(root, written(node)) if target.op == "placeholder"}
 
 
 def _used(graph: torch.fx.Graph) -> set[torch.fx.Node]:
@@ -173,9 +173,10 @@ def _used(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     for node in graph.nodes:
         if node.op in ("call_function", "call_method") and (changed(node) or next(viewed(node), None) is None):
             targets = set(written(node))
-            found |= {_root(n) for n in node.all_input_nodes if n not in targets}
+            found |= {root(n) for n in node.all_input_nodes if n not in targets}
     return found
 
 
-def _root(node: torch.fx.Node) -> torch.fx.Node:
+def root(node: torch.fx.Node) -> torch.fx.Node:
+    """The node whose memory this one has, as far as operations say."""
     return [node, *viewed(node)][-1]

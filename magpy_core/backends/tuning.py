@@ -15,10 +15,12 @@ MODES = ("default", "max", "quick")
 @dataclass(frozen=True)
 class Tuning:
     """``mode``: ``default``, or ``max``, which tries several kernels and takes longer. ``options``: names and values of
-    ``torch._inductor.config``, which override the mode's. They are part of the key of torch's caches."""
+    ``torch._inductor.config``, which override the mode's. They are part of the key of torch's caches. ``fused_loss``: a
+    linear layer and its cross entropy may become one operator (`backends.fusing`)."""
 
     mode: str = "default"
     options: tuple[tuple[str, Any], ...] = ()
+    fused_loss: bool = True
 
     @property
     def as_one_graph(self) -> bool:
@@ -40,7 +42,9 @@ class Tuning:
 DEFAULT = Tuning()
 
 
-def tuned(backend: str, mode: str, options: Mapping[str, Any] | None = None) -> tuple[str, Tuning]:
+def tuned(
+    backend: str, mode: str, options: Mapping[str, Any] | None = None, *, fused_loss: bool = True
+) -> tuple[str, Tuning]:
     """The backend and the tuning for a user's settings. ``quick`` runs the recorded graph itself, operator by operator:
     every option that shortens Inductor's compilation makes its code slower than that (docs/performance.md has the figures).
 
@@ -53,5 +57,5 @@ def tuned(backend: str, mode: str, options: Mapping[str, Any] | None = None) -> 
     if without and options:
         raise ValueError(f"options apply to Inductor, which {without} does not use.")
     if without:
-        return "eager" if backend == "inductor" else backend, DEFAULT
-    return backend, Tuning(mode, tuple(inductor_options.checked(options).items()) if options else ())
+        return "eager" if backend == "inductor" else backend, replace(DEFAULT, fused_loss=fused_loss)
+    return backend, Tuning(mode, tuple(inductor_options.checked(options).items()) if options else (), fused_loss)

@@ -18,6 +18,7 @@ from torch.fx.passes.shape_prop import TensorMetadata
 
 from magpy_core._compat.torch.tensor_guards import tensor_check
 from magpy_core._compat.torch.torch_state import Modes
+from magpy_core.backends.fusing import FusedLoss
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
@@ -68,11 +69,15 @@ class Capture:
         self.matches: Callable[[Any, Any], bool] = take("matches")
         self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
         self.run: Callable[[Any, Any], Any] = take("run")
-        self.full_run = self.run  # without the fast guard
         take("run_drawing", None)
         take("gather_drawing", None)
         self._released: Callable[[Any, Any], Any] | None = None  # its ``run``, while it is held
         self.fast_guard = FastGuard(self, write, may_specialize=bool(code.lines.shapes))
+
+    @property
+    def full_run(self) -> Callable[[Any, Any], Any]:
+        """``run`` without the fast guard."""
+        return self.fast_guard.full
 
     def retire(self, *, check_guards: bool) -> None:
         """From now on, calls that it fits run as plain Python; without ``check_guards``, all calls do."""
@@ -213,6 +218,11 @@ class Capture:
     @property
     def generated_code(self) -> list[str]:
         return self._graphs.generated_code
+
+    @property
+    def fused(self) -> list[FusedLoss]:
+        """The losses that its compiled graphs compute without their logits."""
+        return [loss for losses in self._graphs.fused.values() for loss in losses]
 
     @property
     def bare_callable(self) -> Callable[..., Any]:

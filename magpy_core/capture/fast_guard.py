@@ -53,7 +53,7 @@ class FastGuard:
         self._write, self._may_specialize = write, may_specialize
         self._capture: Callable[[], Guarded | None] = weakref.ref(capture)
         self._reads = capture.trace.refgraph.reads
-        self._full, self._matches = capture.run, capture.matches
+        self.full, self._matches = capture.run, capture.matches
         self._volatile: frozenset[str] = frozenset()
         self._wait = 0 if dict_tags.eagerly() else 2  # calls before it is armed; `_left`: how many of them remain
         self._left: float = self._wait
@@ -74,7 +74,7 @@ class FastGuard:
                 self._left = math.inf
             if run is not None:
                 return run(args, kwargs)
-        result = self._full(args, kwargs)
+        result = self.full(args, kwargs)
         if result is not MISS:
             self._left -= 1
         return result
@@ -90,9 +90,9 @@ class FastGuard:
         except Exception:
             moved, self._left = None, math.inf
         if capture is None or moved is None:
-            return self._full(args, kwargs)
+            return self.full(args, kwargs)
         served = capture.hits - self._hits_before >= _SERVED
-        result = self._full(args, kwargs)
+        result = self.full(args, kwargs)
         if served:
             self._wait = min(self._wait, 1)
         else:  # also if it does not fit: other captures serve, or other objects at each call
@@ -113,7 +113,7 @@ class FastGuard:
         capture = self._capture()
         self._left, self._level, self._watch = self._wait, None, None
         if capture is not None:
-            capture.run, capture.matches = self._full if for_good else self._waiting, self._matches
+            capture.run, capture.matches = self.full if for_good else self._waiting, self._matches
 
     def _arm(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """The function with the short guard, if the full guard holds now and the tags cover enough of it."""

@@ -17,10 +17,12 @@ import torch.fx
 
 from magpy_core._compat.torch.fake import guard_namespace
 from magpy_core._compat.torch.inductor import compile_alone
+from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core.backends import background, get_backend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
 from magpy_core.backends.fakes import make_fake_inputs
+from magpy_core.backends.fusing import FusedLoss
 from magpy_core.capture.compilers import compiled_wrongly
 from magpy_core.capture.outcome import CaptureFailed, NotReady
 from magpy_core.capture.settings import Settings
@@ -88,6 +90,7 @@ class CompiledGraphs:
         self.plain_calls = 0
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
+        self.fused: dict[int, tuple[FusedLoss, ...]] = {}  # of each segment
         names.update(
             {f"graph{i}": _Stub(weakref.ref(self), i) for i in range(len(structure.segments))}, shapes_ok=lambda values: True
         )
@@ -117,6 +120,8 @@ class CompiledGraphs:
         with _COMPILING:
             fn = self._names[name]
             if isinstance(fn, _Stub):
+                if in_cuda_graph():
+                    raise NotReady
                 compiled = self._compiled(index, tuple(inputs), 0)
                 if compiled is None:
                     raise NotReady
@@ -128,7 +133,7 @@ class CompiledGraphs:
         run, the previous code stays."""
         with _COMPILING:
             before = improving.fn
-            if improving.is_final:
+            if improving.is_final or in_cuda_graph():
                 return before(inputs)
             try:
                 better = self._compiled(index, tuple(inputs), 1)
@@ -229,6 +234,7 @@ class CompiledGraphs:
         segment = self._structure.segments[index]
         self._refuse(segment, inputs)
         compiled = self._run_backend(segment, inputs, stage)
+        self.fused[index] = compiled.fused
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)
         if compiled.guards:

@@ -12,7 +12,7 @@ RERUN_PLAIN: Any = type("RERUN_PLAIN", (), {"__repr__": lambda self: "RERUN_PLAI
 
 
 class NotReady(Exception):
-    """A graph of the capture is being compiled in the background: the call has to run as plain Python."""
+    """A graph of the capture is being compiled in the background, or can't be now: the call has to run as plain Python."""
 
 
 class CaptureFailed(Exception):

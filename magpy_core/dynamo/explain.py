@@ -12,7 +12,7 @@ from magpy_core.dynamo import places
 from magpy_core.dynamo.wording import Change, function_name, parse_break, with_page
 from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.monitor.positions import is_user_file, text_at
-from magpy_core.regions.region import line_location
+from magpy_core.regions.lines import line_location
 
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 

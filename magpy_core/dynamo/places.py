@@ -12,7 +12,7 @@ from magpy_core._compat.torch.dynamo_watch import Spot
 from magpy_core.dynamo.wording import function_name
 from magpy_core.findings import Location, Position, Range
 from magpy_core.monitor.positions import code_location, frame_location, frames_inside, is_user_file
-from magpy_core.regions.region import line_location
+from magpy_core.regions.lines import line_location
 
 
 def of_break(spots: Sequence[Spot], fallback: Location) -> tuple[Location, tuple[Location, ...]]:

@@ -20,7 +20,7 @@ from magpy_core.dynamo import explain
 from magpy_core.dynamo.region import DynamoRegion
 from magpy_core.dynamo.wording import Change, read_reason
 from magpy_core.findings import Finding, Location, Position, Range
-from magpy_core.regions.region import line_location
+from magpy_core.regions.lines import line_location
 
 if TYPE_CHECKING:
     from magpy_core.findings.details import RegionDetail

@@ -39,12 +39,13 @@ class KernelLine:
 class KernelWork:
     """What one launch moves to and from the device's memory, in bytes, and computes. Each input counts once, although a
     kernel may read it several times. ``dtype``: the arithmetic's type, which decides the peak rate (``tf32``: that of
-    float32 products on tensor cores)."""
+    float32 products on tensor cores). ``saved_bytes``: memory that the program's operations need and this one doesn't."""
 
     bytes_read: int
     bytes_written: int
     flops: int
     dtype: str
+    saved_bytes: int = 0
 
     @property
     def bytes_moved(self) -> int:
@@ -74,8 +75,9 @@ class KernelCode:
 @dataclass(frozen=True)
 class Kernel:
     """One kernel and how often a call of its graph launches it. ``kind``: ``triton`` (generated) or ``extern`` (a library's:
-    cuBLAS, cuDNN, attention). ``operators``: what it computes (ATen names). ``us``: the least microseconds of one launch;
-    ``bound``: one of BOUNDS. ``code``: None for libraries, and if only the kernels of other lines were compiled."""
+    cuBLAS, cuDNN, attention; or an operator of MagPy's). ``operators``: what it computes (ATen names). ``us``: the least
+    microseconds of one launch; ``bound``: one of BOUNDS. ``code``: None for libraries, and if only kernels of other lines
+    were compiled; of an operator of MagPy's, the kernel that it launches."""
 
     region: str
     graph: str

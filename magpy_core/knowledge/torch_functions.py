@@ -12,7 +12,8 @@ import torch
 
 # Prefixes of torch functions that read torch's state and change nothing.
 _STATE_READS = (
-    "is_", "get_", "_is_", "_get_", "has_", "_has_", "_are_", "_len_", "_jit_get", "_cuda_get", "_functorch", "_autograd_is",
+    "is_", "get_", "_is_", "_get_", "has_", "_has_", "_are_", "_len_", "_jit_get", "_cuda_get", "_cuda_is", "_functorch",
+    "_autograd_is", "_accelerator_getDeviceIndex",
 )  # fmt: skip
 #: State readers that need no separate guard. Results of the others are guarded by reading them again.
 COVERED_READS = frozenset(
@@ -39,6 +40,11 @@ COVERED_READS = frozenset(
         _jit_get_schemas_for_operator
     """.split()
 )
+
+
+#: Functions whose result is an object: the current stream of a device, or what a device is.
+STREAM_READS = frozenset({"_accelerator_getStream"})
+DEVICE_PROPERTIES = frozenset({"_get_device_properties"})
 
 
 def reads_state(fn: Any, args: tuple[Any, ...]) -> bool:

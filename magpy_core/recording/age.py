@@ -52,6 +52,11 @@ class Age(BasicTracker):
             return True
         return False if gc.is_tracked(obj) else None
 
+    @staticmethod
+    def is_constant(obj: Any, site: Any) -> bool:
+        """Whether it is a constant of the code (`x in {"a", "b"}`), which its function determines."""
+        return type(obj) is frozenset and any(obj is constant for constant in site.code.co_consts)
+
     def check_assumptions(self) -> None:
         """Check that every object that was assumed internal was created inside."""
         self._new_objects = None

@@ -55,9 +55,12 @@ class Dispatch(Tracker):
         self.dispatch(site, fn, args, kwargs or {})
         if self.ledger.ops.op_depth and self.basics.stack.torch is not None:
             self.torch_calls.inside_node(fn)
-        if self.basics.stack.torch is not None and not self.basics.stack.expects and reads_state(fn, args) and not kwargs:
-            self.basics.stack.torch = None
-            self.outside.expect_setting(site, fn, args, refuses=True)
+        if self.basics.stack.torch is not None and not self.basics.stack.expects and not kwargs:
+            if self.calls.devices.asks(site, fn, args):
+                self.basics.stack.torch = None
+            elif reads_state(fn, args):
+                self.basics.stack.torch = None
+                self.outside.expect_setting(site, fn, args, refuses=True)
 
     def call_result(self, site: Any, result: Any) -> Any:
         """The call at ``site`` has returned ``result``; returns the program's result."""

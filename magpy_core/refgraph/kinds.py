@@ -50,6 +50,11 @@ _BASES: dict[type, int] = {
 _PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collections.defaultdict, collections.deque)
 
 
+def is_device_properties(tp: type) -> bool:
+    """Whether objects of a type say what a device is (`torch.cuda.get_device_properties`): they never change."""
+    return tp.__name__ == "_CudaDeviceProperties" and tp.__module__ == "torch._C"
+
+
 @by_type
 def kind_of_type(tp: type) -> int:
     """The kind of exact instances of a type."""
@@ -59,6 +64,8 @@ def kind_of_type(tp: type) -> int:
         return IDENTITY
     if str(tp.__module__).startswith("numpy") and tp.__name__ in ("finfo", "iinfo"):
         return IDENTITY  # one immutable object for each dtype
+    if is_device_properties(tp):
+        return IDENTITY
     for base, kind in _BASES.items():
         if issubclass(tp, base):
             return kind

@@ -26,9 +26,10 @@ from magpy_core.findings import Finding, Kernel, Location, Position, Range
 from magpy_core.recording import marks
 from magpy_core.regions import module_call, provider
 from magpy_core.regions.kernels import TargetFailed, kernels_of_capture, kernels_of_regions
+from magpy_core.regions.lines import line_location
 from magpy_core.regions.options import Options
 from magpy_core.regions.plain import disable_module, plain_function
-from magpy_core.regions.region import Region, disabled, line_location
+from magpy_core.regions.region import Region, disabled
 from magpy_core.regions.stretches import cut
 
 __all__ = [
@@ -145,6 +146,7 @@ def compile(
     name: str | None = ...,
     same_random: bool = ...,
     wait: bool | None = ...,
+    fused_loss: bool = ...,
 ) -> F: ...
 @overload
 def compile(
@@ -158,6 +160,7 @@ def compile(
     name: str | None = ...,
     same_random: bool = ...,
     wait: bool | None = ...,
+    fused_loss: bool = ...,
 ) -> Callable[[F], F]: ...
 def compile(
     target: Any = None,
@@ -170,6 +173,7 @@ def compile(
     name: str | None = None,
     same_random: bool = False,
     wait: bool | None = None,
+    fused_loss: bool = True,
 ) -> Any:
     """Compile a function or bound method, which gives another function, or an nn.Module, in place, which gives that module.
 
@@ -190,13 +194,15 @@ def compile(
     Python while the graph is compiled beside it: the default, unless MAGPY_COMPILE is ``foreground`` in the environment.
     Then, unless ``fullgraph`` is given, calls are timed with the compiled graph and in plain Python by turns, at most 200 of
     each, and a graph that is slower is used no more (MP401).
+    ``fused_loss``: on CUDA, a linear layer and the cross entropy of its result may become one operator, which never has all
+    logits in memory (MP410), where the logits are large and nothing else uses them.
 
     Raises UnknownBackend, UnsupportedVersion, TypeError; ValueError for an unknown mode or option.
     """
     if target is None:
         return functools.partial(
             compile, backend=backend, mode=mode, dynamic=dynamic, fullgraph=fullgraph, options=options, name=name,
-            same_random=same_random, wait=wait,
+            same_random=same_random, wait=wait, fused_loss=fused_loss,
         )  # fmt: skip
     if not callable(target):
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
@@ -205,7 +211,7 @@ def compile(
     beside = not waits_by_default() if wait is None else not wait
     if dynamic not in (None, True, False):
         raise TypeError(f"dynamic is None, True or False, not {dynamic!r}")
-    backend, tuning = tuned(backend, mode, options)
+    backend, tuning = tuned(backend, mode, options, fused_loss=fused_loss)
     how = Options(
         "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic,
         on_trial=beside and not fullgraph and backend == "inductor", cut=lambda region: cut(region, _regions.add),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 from magpy_core._compat.torch.surroundings import at_end_of_backward, backward_pass
+from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.results import on_backward
 
@@ -81,7 +81,7 @@ class BackwardClock:
     def _enter(self, passes: Passes) -> None:
         if backward_pass()[0] == -1:
             return  # called by hand
-        now = perf_counter()
+        now = when_done()
         if self._current is None:
             at_end_of_backward(self._leave)
         else:
@@ -90,5 +90,5 @@ class BackwardClock:
 
     def _leave(self) -> None:
         if self._current is not None:
-            self._current.backward += perf_counter() - self._since
+            self._current.backward += when_done() - self._since
             self._current = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 import time
 import traceback
@@ -18,13 +17,13 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from magpy_core._compat.torch.eval_frame import hide, never_intercept
-from magpy_core._compat.torch.surroundings import foreign
+from magpy_core._compat.torch.surroundings import foreign, in_cuda_graph
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
 from magpy_core.capture.build import Capture
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed, PathsVary
 from magpy_core.capture.settings import Settings
-from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Unsupported, Value
+from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported, Value
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
@@ -34,11 +33,12 @@ from magpy_core.recording.trace import Recorded, Trace
 from magpy_core.refgraph.failure import Failure
 from magpy_core.regions.captures_trial import CapturesTrial
 from magpy_core.regions.fallback import Fallback
+from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import DECISION, closest_failures, generalise, lasting_failure
 from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
-from magpy_core.regions.reporting import capture_findings, recompile_finding
+from magpy_core.regions.reporting import capture_findings, fused_loss_finding, recompile_finding
 from magpy_core.regions.summary import summarise
 from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
@@ -190,8 +190,8 @@ class Region:
                 if result is not MISS:
                     self.hits += 1
                     capture.hits += 1
-                    if capture.hits == 1 and self.options.on_trial and self.times.trial is None:
-                        self.times.trial = CapturesTrial()
+                    if capture.hits == 1:
+                        self._served_first(capture)
                     return result
         else:
             fitting = self.fitting(args, kwargs)
@@ -205,13 +205,21 @@ class Region:
             start = 0.0
         return self._miss(args, kwargs, start)
 
+    def _served_first(self, capture: Capture) -> None:
+        """``capture`` has served its first call, so its graphs are compiled."""
+        if self.options.on_trial and self.times.trial is None:
+            self.times.trial = CapturesTrial()
+        for loss in (loss for loss in capture.fused if loss.saved_bytes):
+            where = line_location(loss.file, loss.line) if loss.line else self.location
+            self.log.add(fused_loss_finding(self.id, where, loss.saved_bytes))
+
     def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """The call that ``capture`` fits, as plain Python. Its guards were checked from ``start`` on."""
         if capture.is_held:
             return self._miss(args, kwargs, start, capture)
         if capture.is_ready or not self.options.background:
             result = self.target(*args, **kwargs)
-            if not (capture.hits or capture.is_retired or capture.trace.plan.raises):
+            if not (capture.hits or capture.is_retired or capture.trace.plan.raises or in_cuda_graph()):
                 self._raised_alone(capture)
             return result
         return self._in_vain(capture, args, kwargs, start)
@@ -290,6 +298,8 @@ class Region:
         if around:
             text = f"{self.name} was called with {around} active, which would see MagPy's own operations: "
             hint = "Remove it around the call, or compile what is inside."
+            if in_cuda_graph():
+                hint = "Call it a few times before the program records a CUDA graph, so that it is compiled by then."
             self._report("MP106", text + "the call ran as plain Python.", hint)
             return False
         if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
@@ -483,17 +493,3 @@ class Region:
 
     def __repr__(self) -> str:
         return f"<Region {self.name}: {self.calls} calls, {len(self.captures)} captures, {self.hits} hits>"
-
-
-_DEFINITION = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+\w+")
-
-
-def line_location(file: str, line: int, function: str = "") -> Location:
-    """A source line (1-based) as a Location; of a definition its keyword and name, as signatures are long."""
-    import linecache
-
-    text = linecache.getline(file, line).rstrip("\n")
-    start = len(text) - len(text.lstrip())
-    definition = _DEFINITION.match(text)
-    end = definition.end() if definition is not None else len(text)
-    return Location(file, Range(Position(line - 1, start), Position(line - 1, max(end, start + 1))), function)

@@ -12,11 +12,12 @@ from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
 from magpy_core.regions.costs import rate
+from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.progress import State, compile_progress
-from magpy_core.regions.region import Region, busy, line_location
+from magpy_core.regions.region import Region, busy
 from magpy_core.regions.step_functions import StepFunction, StepFunctions
 from magpy_core.regions.step_report import step_report
 from magpy_core.regions.steps import Steps
@@ -162,8 +163,8 @@ class Session:
     def kernels(
         self, target: str, line: tuple[str, int] | None = None, on_progress: Callable[[int, int], None] | None = None
     ) -> TargetReport:
-        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407, MP408,
-        MP409). ``line`` and ``on_progress``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
+        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407 to
+        MP410). ``line`` and ``on_progress``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
         from magpy_core.findings.kernel_lines import line_costs
         from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
 

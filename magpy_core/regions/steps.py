@@ -7,6 +7,7 @@ from statistics import median
 from time import perf_counter
 
 from magpy_core.findings import STEP_KINDS, StepSample
+from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.passes import BackwardClock
 from magpy_core.regions.turns import Turns
@@ -82,7 +83,7 @@ class Steps:
 
     def stepped(self) -> None:
         """A step has ended."""
-        now = perf_counter()
+        now = when_done() if self.turns.is_open else perf_counter()
         seconds, self._began = now - self._began, now
         kind, waited = self.now.kind, self.now.waited
         self.kinds.append(STEP_KINDS.index(kind))

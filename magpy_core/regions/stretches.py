@@ -22,8 +22,9 @@ from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.regions import tried
+from magpy_core.regions.lines import line_location
 from magpy_core.regions.performance import slower_on_trial
-from magpy_core.regions.region import Region, busy, line_location
+from magpy_core.regions.region import Region, busy
 from magpy_core.regions.trial import Trial
 from magpy_core.stretches.cells import Moved
 from magpy_core.stretches.functions import Functions, Line

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from magpy_core.regions.costs import Costs, timed
+from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.options import Options
 from magpy_core.regions.passes import Passes
@@ -92,14 +93,15 @@ class RegionTimes:
         self.turn += 1
         self._in_step += 1
         turn, by_step = self.turn, self.by_step
+        now = time.perf_counter if self.is_settled else when_done
         plain = self.steps.turns.is_plain if by_step else turn in _STEADY and turn % 2 == 0
-        start = time.perf_counter()
+        start = now()
         if plain and compiles and (fitting := region.fitting(args, kwargs)) is not None and fitting.is_compiled:
-            self._add(self.guard, time.perf_counter() - start)
+            self._add(self.guard, now() - start)
             self.steps.now.plain += 1
-            start = time.perf_counter()
+            start = now()
             result = region.target(*args, **kwargs)
-            seconds = time.perf_counter() - start
+            seconds = now() - start
             self._add(self.eager, seconds)
             self._passed(result, seconds)
             return result
@@ -112,9 +114,9 @@ class RegionTimes:
                     result = region.dispatch(args, kwargs)
                 self.steps.now.compiled += region.hits > hits
                 return result
-        start = time.perf_counter()
+        start = now()
         result = region.dispatch(args, kwargs)
-        seconds = time.perf_counter() - start
+        seconds = now() - start
         self._dispatched(region, result, seconds, region.recordings > recordings, region.hits > hits)
         return result
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.results import has_history
 from magpy_core.regions.trial import Trial
 
@@ -43,7 +43,7 @@ def call(tried: Tried, trial: Trial, args: tuple[Any, ...], kwargs: dict[str, An
 def _take_turn(tried: Tried, trial: Trial, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         state = _state(tried.regions)
-        trial.is_inside = trial.begin(time.perf_counter(), state)
+        trial.is_inside = trial.begin(when_done(), state)
         if trial.pays is not None:
             tried.decided(trial)
     except Exception as error:  # it must never take the program down
@@ -56,7 +56,7 @@ def _take_turn(tried: Tried, trial: Trial, args: tuple[Any, ...], kwargs: dict[s
         trial.is_inside = None
     try:
         if was_open:
-            trial.returned(time.perf_counter(), has_history=has_history(result))
+            trial.returned(when_done(), has_history=has_history(result))
             if trial.pays is not None:
                 tried.decided(trial)
     except Exception as error:

@@ -1,38 +1,21 @@
-"""Inductor on a CUDA device: Triton kernels in the generated code, results equal eager's on the same device.
-
-Needs a CUDA device and Triton; elsewhere the module is skipped and says which is missing.
-"""
+"""Inductor on a CUDA device: Triton kernels in the generated code, results equal eager's on the same device."""
 
 from __future__ import annotations
 
 import copy
-import importlib.util
-from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from tests.gpu.device import DEVICE, needs_cuda
 from tests.unit.backends.recorder import compile_recorded, guards_hold, record
 from tests.unit.backends.test_models import Block, Residual, Scale, record_custom
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here: torch.cuda.is_available() is False"),
-    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed"),
-]
+pytestmark = needs_cuda
 
-CUDA = "cuda"
-
-
-@pytest.fixture(autouse=True)
-def exact_float32() -> Any:
-    """TF32 would make eager and compiled differ in the third digit for reasons of neither."""
-    matmul, conv = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    yield
-    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, conv
+CUDA = DEVICE.type
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])

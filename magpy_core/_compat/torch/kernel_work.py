@@ -119,7 +119,8 @@ def product_flops(node: torch.fx.Node) -> int:
 
 def product_dtype(node: torch.fx.Node) -> str:
     """The type of a product's arithmetic; ``tf32`` if torch allows it for float32."""
-    first = next((leaf for leaf in _tensors(value_of(node))), None)
+    values = [*map(value_of, node.all_input_nodes), value_of(node)]
+    first = next((leaf for value in values for leaf in _tensors(value)), None)
     dtype = first.dtype if first is not None else torch.float32
     if dtype is torch.float32 and _allows_tf32(node):
         return "tf32"

@@ -110,6 +110,8 @@ def foreign() -> str:
         return "forward-mode differentiation"
     if in_tracer():
         return "torch.jit.trace"
+    if in_cuda_graph():
+        return "the recording of a CUDA graph"
     if is_fx_symbolic_tracing():
         return "torch.fx's tracing"
     # they see every tensor that autograd saves, and may raise
@@ -137,6 +139,17 @@ def at_end_of_backward(callback: Callable[[], None]) -> None:
 def in_tracer() -> bool:
     """Whether ``torch.jit.trace`` is recording on this thread."""
     return torch._C._get_tracing_state() is not None
+
+
+def in_cuda_graph() -> bool:
+    """Whether the program is recording a CUDA graph on the current stream: whatever waits for the device would end that, as
+    compiling does where it measures kernels."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
+def current_stream_number(index: int) -> int:
+    """Of the accelerator's device with that index."""
+    return int(torch._C._accelerator_getStream(index).stream_id)
 
 
 def watched(tensors: Any) -> bool:

@@ -127,6 +127,13 @@ def look_up_accelerator() -> None:
         torch.get_device_module(accelerator)
 
 
+def accelerator_in_use() -> Any:
+    """The module of the accelerator (`torch.cuda`), if the process has used one; None on the CPU."""
+    accelerator = torch.accelerator.current_accelerator()
+    module = None if accelerator is None else torch.get_device_module(accelerator)
+    return module if module is not None and module.is_initialized() else None
+
+
 def random_streams() -> list[torch.Tensor]:
     """The states of torch's own random streams."""
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []

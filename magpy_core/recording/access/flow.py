@@ -39,7 +39,8 @@ class Flow(AccessTracker):
 
     def iterate(self, site: Any, obj: Any) -> None:
         self.journal.site = site
-        self.iterate_value(obj, site)
+        if not self.basics.age.is_constant(obj, site):
+            self.iterate_value(obj, site)
 
     def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
         kind = kinds.kind_of(obj)

@@ -152,7 +152,7 @@ class Operators(AccessTracker):
             self.facts.classes.special_methods(container, site)
         if type(item) is types.MethodType:
             self.facts.classes.special_methods(item, site)
-        node = self.facts.roots.node_for(container)
+        node = None if self.basics.age.is_constant(container, site) else self.facts.roots.node_for(container)
         if looks_up:
             if node is not None:
                 self.facts.contents.read_all(node, site, values=node.kind != kinds.DICT)

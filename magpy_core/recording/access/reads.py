@@ -226,6 +226,8 @@ class Reads(AccessTracker):
             self.access.items.sequence_item(node, raw.__reduce__()[1][0], site)
         elif kinds.is_heap_type(type(raw)) or (type(raw) is property and is_a(raw.fget, _OBSERVED)):
             return
+        elif kinds.is_device_properties(type(node.obj)):
+            return  # the object determines it
         elif type(raw) is not property or raw.fget is not None:
             text = f"{HERE} reads `.{name}`, a property implemented in C: guards can't check it."
             self.journal.refuse("MP111", text, site=site)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from magpy_core.recording.access.ports import CallGroup
 from magpy_core.recording.calls.classes import ClassCalls
 from magpy_core.recording.calls.containers import ContainerCalls
+from magpy_core.recording.calls.devices import Devices
 from magpy_core.recording.calls.methods import MethodCalls
 from magpy_core.recording.calls.native import NativeCalls
 from magpy_core.recording.calls.python import PythonCalls
@@ -20,3 +21,4 @@ class Calls(CallGroup):
     methods: MethodCalls
     container_calls: ContainerCalls
     rules: Rules
+    devices: Devices

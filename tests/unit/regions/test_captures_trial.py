@@ -90,7 +90,7 @@ def test_the_faster_way_serves_from_then_on(compiled_seconds: float) -> None:
     compiled = on_trial()
     region, ways = region_of(compiled), captures_trial._Captures
     with (
-        mock.patch.object(tried.time, "perf_counter", lambda: now[0]),
+        mock.patch.object(tried, "when_done", lambda: now[0]),
         mock.patch.object(ways, "compiled", takes(compiled_seconds, ways.compiled)),
         mock.patch.object(ways, "plain", takes(1.0, ways.plain)),
     ):

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.regions.lines import line_location
 from magpy_core.regions.options import Options
-from magpy_core.regions.region import Region, line_location
+from magpy_core.regions.region import Region
 
 HISTORY: list[float] = []
 

@@ -36,7 +36,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(steps, "perf_counter", made)
-    monkeypatch.setattr(passes, "perf_counter", made)
+    monkeypatch.setattr(steps, "when_done", made)
+    monkeypatch.setattr(passes, "when_done", made)
     return made
 
 

@@ -223,3 +223,55 @@ def test_a_region_inside_of_a_checkpoint(reentrant: bool) -> None:
     found, found_calls = steps(True)
     assert calls == found_calls
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.fixture
+def recording_a_cuda_graph(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Says that the program records a CUDA graph, or no longer does: there is no device here."""
+
+    def say(records: bool) -> None:
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: records)
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: records)
+
+    return say
+
+
+def test_nothing_is_recorded_while_the_program_records_a_cuda_graph(recording_a_cuda_graph: Callable[[bool], None]) -> None:
+    compiled = magpy_core.compile(target, backend="eager")
+    x = torch.ones(2, 3)
+    recording_a_cuda_graph(True)
+    torch.testing.assert_close(compiled(x), target(x))
+    assert region_of(compiled).recordings == 0
+    (finding,) = [f for f in region_of(compiled).findings.values() if f.code == "MP106"]
+    assert "the recording of a CUDA graph" in finding.message and "a few times before" in finding.hint
+    recording_a_cuda_graph(False)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), target(x))
+    assert region_of(compiled).hits == 1
+
+
+def test_nothing_is_compiled_while_the_program_records_a_cuda_graph(recording_a_cuda_graph: Callable[[bool], None]) -> None:
+    """However often it is called meanwhile, the capture is kept, and compiled afterwards."""
+    compiled = magpy_core.compile(target, backend="eager", wait=True)
+    x = torch.ones(2, 3)
+    compiled(x)
+    (capture,) = magpy_core.captures(compiled)
+    recording_a_cuda_graph(True)
+    for _ in range(5):
+        torch.testing.assert_close(compiled(x), target(x))
+    assert not capture.is_compiled and region_of(compiled).hits == 0
+    recording_a_cuda_graph(False)
+    torch.testing.assert_close(compiled(x), target(x))
+    assert capture.is_compiled and region_of(compiled).hits == 1
+
+
+def test_compiled_code_serves_while_the_program_records_a_cuda_graph(
+    recording_a_cuda_graph: Callable[[bool], None],
+) -> None:
+    compiled = magpy_core.compile(target, backend="eager", wait=True)
+    x = torch.ones(2, 3)
+    compiled(x)
+    compiled(x)
+    recording_a_cuda_graph(True)
+    torch.testing.assert_close(compiled(x), target(x))
+    assert region_of(compiled).hits == 2 and not reported(compiled)

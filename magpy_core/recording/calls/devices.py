@@ -1,0 +1,47 @@
+"""Devices: what a region asks of an accelerator, as optimizers and autocast do. Key type: Devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+import torch
+
+from magpy_core._compat.torch.surroundings import current_stream_number, in_cuda_graph
+from magpy_core.knowledge.torch_functions import DEVICE_PROPERTIES, STREAM_READS
+from magpy_core.recording.tracker import Tracker
+from magpy_core.refgraph.kinds import is_a
+
+
+class Devices(Tracker):
+    """A region may ask which stream is current, and whether a CUDA graph is being recorded there: both are guarded. The
+    properties of a device stay as they are. Whatever else a region does with a stream is refused, as other calls of torch
+    are."""
+
+    _current: dict[int, Any] = field(default_factory=dict, init=False)  # streams that were current, by id
+
+    def asks(self, site: Any, fn: Any, args: tuple[Any, ...]) -> bool:
+        """Whether the call that begins is such a question."""
+        name = getattr(fn, "__name__", "")
+        if name in STREAM_READS:
+            self._expect(site, fn, lambda result: self._current_stream(site, args, result))
+        elif name in DEVICE_PROPERTIES:
+            self._expect(site, fn, lambda result: None)
+        elif name == "is_capturing" and id(args[0] if args else getattr(fn, "__self__", None)) in self._current:
+            self._expect(site, fn, lambda result: self.facts.settings.read(site, in_cuda_graph, (), bool(result)))
+        else:
+            return False
+        return True
+
+    def _current_stream(self, site: Any, args: tuple[Any, ...], result: Any) -> None:
+        if is_a(result, torch.Stream):
+            self.facts.settings.read(site, current_stream_number, args, result.stream_id)
+            self._current[id(result)] = result
+
+    def _expect(self, site: Any, fn: Any, note: Callable[[Any], object]) -> None:
+        def receive(result: Any) -> Any:
+            note(result)
+            return result
+
+        self.basics.stack.expect(receive, self.access.callbacks.unobservable(site, fn))

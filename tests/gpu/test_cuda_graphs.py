@@ -1,0 +1,183 @@
+"""CUDA graphs: a program that records a compiled step, and MagPy's own graph recorded by a measurement (``Graphed``).
+
+MagPy itself replays no CUDA graphs (docs/performance.md says why). Where a program records one, nothing may be recorded or
+compiled by MagPy meanwhile: that would end the program's recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import magpy_core
+from benchmarks.gpu.graphed import Graphed, NotGraphable, make_capturable, unfit
+from magpy_core.regions.api import region_of
+from tests.gpu.device import DEVICE, codes, compiled, needs_cuda, served, twice
+
+_WARM = 4
+
+
+class _Training:
+    """A step over a batch that stays in its place, as CUDA graphs need it. ``kind``: of the optimizer."""
+
+    def __init__(self, kind: str = "SGD") -> None:
+        self.model = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 4)).to(DEVICE)
+        options = {"lr": 0.05, "momentum": 0.9} if kind == "SGD" else {"lr": 1e-2}
+        self.optimizer: torch.optim.Optimizer = getattr(torch.optim, kind)(self.model.parameters(), **options)
+        make_capturable([self.optimizer])
+        self.x, self.y = torch.randn(32, 16, device=DEVICE), torch.randint(4, (32,), device=DEVICE)
+
+    def step(self) -> torch.Tensor:
+        self.optimizer.zero_grad()
+        loss = F.cross_entropy(self.model(self.x), self.y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        return loss.detach()
+
+    def new_batch(self, number: int) -> None:
+        generator = torch.Generator().manual_seed(number)
+        self.x.copy_(torch.randn(32, 16, generator=generator))
+        self.y.copy_(torch.randint(4, (32,), generator=generator))
+
+
+def _warm(step: Callable[[], torch.Tensor], calls: int = _WARM) -> None:
+    """On another stream, as torch's documentation of CUDA graphs has it."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(calls):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+
+
+def _same(ours: _Training, plain: _Training) -> None:
+    for one, other in zip(ours.model.parameters(), plain.model.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@needs_cuda
+@pytest.mark.parametrize("kind", ["SGD", "AdamW"])
+def test_a_program_records_a_compiled_step(kind: str) -> None:
+    plain, ours = twice(lambda: _Training(kind))
+    step = compiled(ours.step)
+    _warm(step)
+    for _ in range(_WARM):
+        plain.step()
+    assert served(step) >= 2, "it is compiled before the recording"
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+    for number in range(5):
+        plain.new_batch(number)
+        ours.new_batch(number)
+        graph.replay()
+        torch.testing.assert_close(loss, plain.step(), rtol=1e-4, atol=1e-5)
+    _same(ours, plain)
+
+
+@needs_cuda
+def test_nothing_is_recorded_while_a_program_records_a_cuda_graph() -> None:
+    """The step is compiled but has never run: its call in the recording is plain Python, and a finding says so."""
+    plain, ours = twice(_Training)
+    _warm(ours.step)  # its buffers, not MagPy's
+    for _ in range(_WARM):
+        plain.step()
+    step = compiled(ours.step)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+    assert region_of(step).recordings == 0 and served(step) == 0
+    assert "MP106" in codes(step)
+    for number in range(3):
+        plain.new_batch(number)
+        ours.new_batch(number)
+        graph.replay()
+        torch.testing.assert_close(loss, plain.step(), rtol=1e-4, atol=1e-5)
+    _same(ours, plain)
+
+
+@needs_cuda
+def test_nothing_is_compiled_while_a_program_records_a_cuda_graph() -> None:
+    """A step was recorded by MagPy but not compiled yet: its call in the recording is plain Python."""
+    plain, ours = twice(_Training)
+    _warm(ours.step)
+    step = compiled(ours.step)
+    step()  # recorded: the next call would compile it
+    for _ in range(_WARM + 1):
+        plain.step()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+    assert served(step) == 0
+    graph.replay()
+    torch.testing.assert_close(loss, plain.step(), rtol=1e-4, atol=1e-5)
+    ours.new_batch(0)
+    plain.new_batch(0)
+    torch.testing.assert_close(step(), plain.step(), rtol=1e-4, atol=1e-5)
+    assert served(step) == 1, "after the recording it is compiled"
+    _same(ours, plain)
+
+
+@needs_cuda
+@pytest.mark.parametrize("kind", ["SGD", "AdamW"])
+def test_the_graph_of_a_whole_step_can_be_replayed(kind: str) -> None:
+    """What ``benchmarks/gpu`` measures computes the same as eager, and knows when tensors are elsewhere."""
+    plain, ours = twice(lambda: _Training(kind))
+    step = compiled(ours.step)
+    for _ in range(_WARM):
+        step()
+        plain.step()
+    capture = magpy_core.captures(step)[0]
+    inputs = capture.gather_inputs((), {})
+    assert not unfit(inputs), unfit(inputs)
+    graphed = Graphed(capture.bare_callable, inputs)
+    for number in range(5):
+        plain.new_batch(number)
+        ours.new_batch(number)
+        graphed()
+        plain.step()
+    _same(ours, plain)
+    assert graphed.fits(capture.gather_inputs((), {}))
+    ours.x = ours.x.clone()
+    assert not graphed.fits(capture.gather_inputs((), {}))
+
+
+@needs_cuda
+@pytest.mark.torch_compile
+def test_reduce_overhead_beside_a_compiled_step() -> None:
+    """torch.compile's own CUDA graphs in the same process disturb nothing."""
+    plain, ours = twice(_Training)
+    step = compiled(ours.step)
+    linear = nn.Linear(8, 8).to(DEVICE)
+    other = torch.compile(linear, mode="reduce-overhead")
+    x = torch.randn(4, 8, device=DEVICE)
+    for _ in range(6):
+        torch.testing.assert_close(step(), plain.step(), rtol=1e-4, atol=1e-5)
+        with torch.no_grad():
+            torch.compiler.cudagraph_mark_step_begin()
+            torch.testing.assert_close(other(x), F.linear(x, linear.weight, linear.bias), rtol=1e-4, atol=1e-5)
+    _same(ours, plain)
+
+
+def test_numbers_and_tensors_of_the_host_are_no_inputs_of_a_cuda_graph() -> None:
+    assert "1 of its inputs are Python numbers" in unfit([0.5])
+    assert "tensors on the CPU" in unfit([torch.ones(2)])
+    with pytest.raises(NotGraphable, match="Python numbers"):
+        Graphed(lambda rate: [rate], [0.5])
+
+
+def test_the_step_itself() -> None:
+    """Compiled and plain, on whatever device these tests have."""
+    plain, ours = twice(_Training)
+    step = compiled(ours.step)
+    for number in range(5):
+        plain.new_batch(number)
+        ours.new_batch(number)
+        torch.testing.assert_close(step(), plain.step(), rtol=1e-4, atol=1e-5)
+    _same(ours, plain)
+    assert served(step) >= 3
