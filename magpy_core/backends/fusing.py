@@ -24,14 +24,14 @@ from magpy_core._compat.torch.triton_device import has_triton
 from magpy_core.backends.sharing import copied, root, written
 from magpy_core.fused import operators
 from magpy_core.fused.chunks import CHUNK_BYTES
+from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.functions import argument, operator_name
 from magpy_core.opgraph.segments import CHECKPOINT
 
 #: Smaller logits are left to the compiler: they would be one chunk, and a separate operator can't be fused.
 LEAST_BYTES = CHUNK_BYTES + 1
 
-_SAME_ROWS = frozenset({"view", "reshape", "flatten", "contiguous"})
-_CASTS = frozenset({"float", "to"})
+_SAME_ROWS, _CASTS = named(Fact.KEEPS_ELEMENTS), named(Fact.CONVERTS)
 _FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 _PLACES = ("magpy_site", "magpy_user", "stack_trace")
 

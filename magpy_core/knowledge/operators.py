@@ -72,6 +72,10 @@ class Fact(enum.Flag):
     """Raises only because of shapes, types and devices, never because of data."""
     KEEPS_LAYOUT = enum.auto()
     """Written in place, its compiled form keeps the written tensor's strides."""
+    KEEPS_ELEMENTS = enum.auto()
+    """Returns the same elements in the same order."""
+    CONVERTS = enum.auto()
+    """Returns the same elements in another type."""
     EARLY = enum.auto()
     """Fast, deterministic, without effects, independent of grad mode and default dtype: may run before the graph."""
 
@@ -140,7 +144,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("split_with_sizes tensor_split unsafe_chunk unsafe_split", Fact.SIZED | Fact.PARTS),
     ("chunk split", Fact.SIZED | Fact.PARTS | Fact.SAFE),
     ("adaptive_avg_pool2d pad repeat unflatten", Fact.SIZED | Fact.SAFE),
-    ("expand narrow reshape view", Fact.SIZED | Fact.SAFE | Fact.EARLY),
+    ("expand narrow", Fact.SIZED | Fact.SAFE | Fact.EARLY),
+    ("reshape view", Fact.SIZED | Fact.SAFE | Fact.EARLY | Fact.KEEPS_ELEMENTS),
     ("""
         _pack_padded_sequence _pad_packed_sequence _unique _unique2 argwhere bincount histc_ index masked_select
         nonzero_static one_hot repeat_interleave unique_dim
@@ -151,8 +156,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("__iter__ __reversed__ dsplit hsplit meshgrid vsplit", Fact.PARTS),
     ("unbind", Fact.PARTS | Fact.SAFE),
     ("sum_to_size", Fact.INPUT_BY_NUMBER | Fact.INPUT_BY_LAYOUT),
-    ("flatten", Fact.INPUT_BY_NUMBER | Fact.SAFE | Fact.EARLY),
-    ("contiguous", Fact.INPUT_BY_LAYOUT | Fact.SAFE | Fact.EARLY),
+    ("flatten", Fact.INPUT_BY_NUMBER | Fact.SAFE | Fact.EARLY | Fact.KEEPS_ELEMENTS),
+    ("contiguous", Fact.INPUT_BY_LAYOUT | Fact.SAFE | Fact.EARLY | Fact.KEEPS_ELEMENTS),
     ("ravel", Fact.INPUT_BY_LAYOUT | Fact.EARLY),
     ("""
         __iadd__ __iand__ __ifloordiv__ __ilshift__ __imod__ __imul__ __ior__ __ipow__ __irshift__ __isub__
@@ -179,7 +184,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("__neg__", Fact.OF_NUMBERS | Fact.EARLY),
     ("ceil floor round", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT),
     ("detach", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
-    ("clone int long to", Fact.OF_NUMBERS | Fact.SAFE | Fact.EARLY),
+    ("clone int long", Fact.OF_NUMBERS | Fact.SAFE | Fact.EARLY),
+    ("to", Fact.OF_NUMBERS | Fact.SAFE | Fact.EARLY | Fact.CONVERTS),
     ("""
         _max_pool2d addmm and_ avg_pool2d baddbmm batch_norm bfloat16 binary_cross_entropy_with_logits bmm cat concat conv1d
         conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d dot einsum
@@ -195,8 +201,9 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("abs logical_and logical_not logical_or neg sign squeeze t transpose unsqueeze",
      Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("""
-        bool cumsum double expand_as flip float isfinite isinf isnan permute select tril triu type_as
+        bool cumsum double expand_as flip isfinite isinf isnan permute select tril triu type_as
      """, Fact.SAFE | Fact.EARLY),
+    ("float", Fact.SAFE | Fact.EARLY | Fact.CONVERTS),
     ("""
         absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2
         atanh bitwise_left_shift bitwise_not bitwise_right_shift celu conj_physical cosh deg2rad digamma erfc
