@@ -60,7 +60,7 @@ def test_a_step_function_is_one_region_in_place_of_its_parts(tmp_path: Path) -> 
     assert {"MP406", "MP106", "MP901"}.isdisjoint(ran.codes)
 
 
-@pytest.mark.parametrize("mode", ["check", "run"])
+@pytest.mark.parametrize("mode", [pytest.param("check", marks=pytest.mark.slow), "run"])
 def test_what_keeps_a_step_from_being_one_graph(tmp_path: Path, mode: str) -> None:
     ran = run(
         tmp_path,
@@ -90,6 +90,7 @@ def test_what_keeps_a_step_from_being_one_graph(tmp_path: Path, mode: str) -> No
     assert "MP103" not in ran.codes
 
 
+@pytest.mark.slow
 def test_a_cause_that_a_region_reports_is_one_finding_to_act_on(tmp_path: Path) -> None:
     ran = run(
         tmp_path,

@@ -221,6 +221,7 @@ def test_steps_compute_the_same_with_inductor(make: Callable[[Any], Step]) -> No
     assert "torch.ops.magpy.linear_cross_entropy" in code
 
 
+@pytest.mark.slow
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert losses_of(compare(training, "aot_eager", fused_loss=False)) == 0
     monkeypatch.setenv("MAGPY_FUSED_LOSS", "0")
