@@ -191,7 +191,10 @@ class Region:
                     self.hits += 1
                     capture.hits += 1
                     if capture.hits == 1:
-                        self._served_first(capture)
+                        try:
+                            self._served_first(capture)
+                        except Exception as error:  # the monitor must never take the program down
+                            self.monitor_failed(error)
                     return result
         else:
             fitting = self.fitting(args, kwargs)
