@@ -27,6 +27,15 @@ class Fallback:
     exploration: Exploration = field(default_factory=Exploration)
     _is_chosen: bool = False
 
+    def may_record(self, region: RegionView) -> bool:
+        """Whether a call of ``region`` that no captures serve can be recorded, and the program can afford it now."""
+        self.replaces_plain(region)
+        overhead = region.options.overhead
+        if not self.reason and (overhead is None or overhead.affords_recording(region.id)):
+            return True
+        self.exploration.end(region.captures)
+        return False
+
     def replaces_plain(self, region: RegionView) -> bool:
         """Whether calls of ``region``, if it is plain Python now, go to stretches from now on."""
         if self.reason and region.calls >= _FEWEST_CALLS and not region.serves_most:

@@ -275,13 +275,12 @@ class Region:
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float, held: Capture | None = None) -> Any:
         """A call that no capture fits, or only the ``held`` one; if it waits for compiled code, guards were checked from
         ``start`` on."""
-        overhead = self.options.overhead
         try:
-            self.fallback.replaces_plain(self)
+            may_record = self.fallback.may_record(self)
         except Exception as error:  # the monitor must never take the program down
             self.monitor_failed(error)
-        if self.disabled or (overhead is not None and not overhead.affords_recording(self.id)):
-            self.fallback.exploration.end(self.captures)
+            may_record = False
+        if not may_record:
             return self._in_vain(held, args, kwargs, start) if start else self.target(*args, **kwargs)
         if not _recording_lock.acquire(blocking=False):
             return self.target(*args, **kwargs)
