@@ -25,16 +25,18 @@ from magpy_core.fused.chunks import Head, gradients_of, losses_of, precision_of,
 from magpy_core.fused.reference import compute_rows
 
 IGNORED = -100
-VOCABULARIES = (1, 7, 64, 4096, 5000)  # 4096 is a block
+VOCABULARIES = (1, 7, 64, 4096, 10_007)  # 4096 is a block
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
 def rows_of(vocabulary: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Logits in padded rows (what is beyond the vocabulary is NaN), targets, factors. Row 1 begins with -inf, row 2 is
-    ignored, row 3 is -inf, row 4 has a NaN, row 5 an infinity."""
+    """Logits in padded rows (what is beyond the vocabulary is NaN), targets, factors. The highest number of row 0 is its
+    last, row 1 begins with -inf (of a large vocabulary, a whole block), row 2 is ignored, row 3 is -inf, row 4 has a NaN,
+    row 5 an infinity."""
     torch.manual_seed(vocabulary)
     logits = torch.full((7, row_stride(vocabulary)), float("nan"), dtype=dtype)
     logits[:, :vocabulary] = 4 * torch.randn(7, vocabulary)
+    logits[0, vocabulary - 1] = 25.0
     logits[1, : vocabulary // 2] = logits[3, :vocabulary] = float("-inf")
     logits[4, vocabulary // 3], logits[5, vocabulary // 3] = float("nan"), float("inf")
     target = torch.randint(vocabulary // 2, vocabulary, (7,))
