@@ -10,10 +10,17 @@ from torch import nn
 import magpy_core
 from magpy_core.backends import fusing
 from magpy_core.findings import Kernel
+from magpy_core.targets import kept
 
 pytest.importorskip("triton")
 pytestmark = pytest.mark.slow
 ROWS, WIDTH, WORDS = 96, 32, 1000
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another limit of small losses is not in the name of what is kept."""
+    monkeypatch.setattr(kept, "folder", lambda: None)
 
 
 def kernels() -> tuple[Kernel, ...]:
