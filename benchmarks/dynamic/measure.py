@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
 import sys
@@ -33,11 +34,18 @@ class Contender:
         self.compiled: list[Any] = []
         self.failure = ""
         self.seconds: list[float] = []
+        modules = [region for region in self.program.regions if isinstance(region, nn.Module)]
+        self._first = [(module, copy.deepcopy(module.state_dict())) for module in modules]
         for region in self.program.regions if compiler is not None else ():
             assert compiler is not None
             self.compiled.append(compiler(region))
             if region is self.program.call:
                 self.call = self.compiled[-1]
+
+    def reset(self) -> None:
+        """Parameters and buffers as at first: a program that has trained longer may take other paths."""
+        for module, state in self._first:
+            module.load_state_dict(state)
 
     def run(self, i: int, turn: int) -> float:
         """Seconds of the call for input ``i``; random numbers depend on ``i`` and ``turn``."""
@@ -79,6 +87,7 @@ def _timed(contenders: list[Contender], seconds: float) -> None:
     gc.collect()
     for contender in contenders:
         contender.seconds = []
+        contender.reset()
     for turn in range(_ROUNDS):
         if turn >= _FEWEST_ROUNDS and time.perf_counter() > end:
             break
