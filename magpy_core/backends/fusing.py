@@ -59,13 +59,15 @@ class FusedLoss:
     saved_bytes: int
 
 
-def fusing(allowed: bool) -> Fusing:
-    """What the settings say. ``MAGPY_FUSED_LOSS`` in the environment: 0 switches it off; ``always`` is for tests, which use
-    it without a GPU."""
+def fusing(wanted: bool | None) -> Fusing:
+    """What the settings say. ``wanted``: None if ``MAGPY_FUSED_LOSS`` in the environment decides: 1 switches it on, 0 off,
+    whatever is wanted; ``always`` is for tests, which use it without a GPU."""
     given = os.environ.get("MAGPY_FUSED_LOSS", "")
-    if not allowed or given == "0":
+    if wanted is False or given == "0":
         return Fusing.NOTHING
-    return Fusing.EVERYTHING if given == "always" else Fusing.LARGE
+    if given == "always":
+        return Fusing.EVERYTHING
+    return Fusing.LARGE if wanted or given == "1" else Fusing.NOTHING
 
 
 @dataclass

@@ -193,7 +193,8 @@ def _filled(o: _Operation) -> torch.fx.Node:
 def _made(o: _Operation) -> torch.fx.Node:
     """Constructors: the numbers as 0-d tensors, in the shape of the nested lists."""
     numbers = _leaves(o.args[0]) if o.args else []
-    if not 0 < len(numbers) <= _MOST_NUMBERS or o.kwargs.get("requires_grad"):
+    others = o.kwargs.keys() - {"dtype", "device", "requires_grad"}  # pinned memory, say
+    if not 0 < len(numbers) <= _MOST_NUMBERS or others or o.kwargs.get("requires_grad"):
         raise NotLowered
     elements = [_element(o, number) for number in numbers]
     if not o.expected.dim():
@@ -214,6 +215,8 @@ def _element(o: _Operation, number: Any) -> torch.fx.Node:
     fits = dtype.is_floating_point or dtype is torch.bool or number.type is bool
     if not fits and (number.type, dtype) != (int, torch.int64):
         raise NotLowered
+    if number.type is int and dtype.is_floating_point:  # Python's number becomes a double first
+        return o.emit.to(o.emit.cast(number, torch.float64), dtype)
     return o.emit.cast(number, dtype)
 
 

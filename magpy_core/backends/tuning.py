@@ -16,11 +16,11 @@ MODES = ("default", "max", "quick")
 class Tuning:
     """``mode``: ``default``, or ``max``, which tries several kernels and takes longer. ``options``: names and values of
     ``torch._inductor.config``, which override the mode's. They are part of the key of torch's caches. ``fused_loss``: a
-    linear layer and its cross entropy may become one operator (`backends.fusing`)."""
+    linear layer and its cross entropy may become one operator (`backends.fusing`); None: the environment decides."""
 
     mode: str = "default"
     options: tuple[tuple[str, Any], ...] = ()
-    fused_loss: bool = True
+    fused_loss: bool | None = None
 
     @property
     def as_one_graph(self) -> bool:
@@ -43,7 +43,7 @@ DEFAULT = Tuning()
 
 
 def tuned(
-    backend: str, mode: str, options: Mapping[str, Any] | None = None, *, fused_loss: bool = True
+    backend: str, mode: str, options: Mapping[str, Any] | None = None, *, fused_loss: bool | None = None
 ) -> tuple[str, Tuning]:
     """The backend and the tuning for a user's settings. ``quick`` runs the recorded graph itself, operator by operator:
     every option that shortens Inductor's compilation makes its code slower than that (docs/performance.md has the figures).

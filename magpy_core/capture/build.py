@@ -81,6 +81,7 @@ class Capture:
 
     def retire(self, *, check_guards: bool) -> None:
         """From now on, calls that it fits run as plain Python; without ``check_guards``, all calls do."""
+        self._released = None
         self.fast_guard.retire()
         matches = self.matches
         self.run = (lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS) if check_guards else _always_plain

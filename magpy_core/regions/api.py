@@ -146,7 +146,7 @@ def compile(
     name: str | None = ...,
     same_random: bool = ...,
     wait: bool | None = ...,
-    fused_loss: bool = ...,
+    fused_loss: bool | None = ...,
 ) -> F: ...
 @overload
 def compile(
@@ -160,7 +160,7 @@ def compile(
     name: str | None = ...,
     same_random: bool = ...,
     wait: bool | None = ...,
-    fused_loss: bool = ...,
+    fused_loss: bool | None = ...,
 ) -> Callable[[F], F]: ...
 def compile(
     target: Any = None,
@@ -173,7 +173,7 @@ def compile(
     name: str | None = None,
     same_random: bool = False,
     wait: bool | None = None,
-    fused_loss: bool = True,
+    fused_loss: bool | None = None,
 ) -> Any:
     """Compile a function or bound method, which gives another function, or an nn.Module, in place, which gives that module.
 
@@ -195,7 +195,8 @@ def compile(
     Then, unless ``fullgraph`` is given, calls are timed with the compiled graph and in plain Python by turns, at most 200 of
     each, and a graph that is slower is used no more (MP401).
     ``fused_loss``: on CUDA, a linear layer and the cross entropy of its result may become one operator, which never has all
-    logits in memory (MP410), where the logits are large and nothing else uses them.
+    logits in memory (MP410), where the logits are large and nothing else uses them. None: if MAGPY_FUSED_LOSS is 1 in the
+    environment.
 
     Raises UnknownBackend, UnsupportedVersion, TypeError; ValueError for an unknown mode or option.
     """

@@ -8,7 +8,7 @@ Key functions: computed_part, with_value, may_rotate.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from magpy_core.stretches.names import own_nodes
 
@@ -21,9 +21,12 @@ _CONTAINS = (ast.In, ast.NotIn)
 _CONVERSIONS = ("bool", "float", "int")
 
 
-def computed_part(test: ast.expr) -> ast.expr | None:
-    """The part of ``test`` that a stretch can compute without a branch; None: there is none."""
+def computed_part(test: ast.expr, bound: Collection[str] = ()) -> ast.expr | None:
+    """The part of ``test`` that a stretch can compute without a branch; None: there is none. ``bound``: names that the
+    statements before it bind, which run after the frame has looked up `bool` in `bool(x)`."""
     part = _part(test)
+    if not set(_CONVERSIONS).isdisjoint(bound):
+        return None
     nodes = list(own_nodes([part]))
     if any(isinstance(node, _COMPUTES) for node in nodes) and not any(map(_decides, nodes)):
         return part

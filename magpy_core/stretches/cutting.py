@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Sequence
 
 from magpy_core.stretches.conditions import computed_part, may_rotate, with_value
-from magpy_core.stretches.names import own_nodes
+from magpy_core.stretches.names import bound_names, own_nodes
 from magpy_core.stretches.stretch import Scope, Stretch
 
 _FIXED = (
@@ -66,7 +66,7 @@ class Cutter:
 
     def _run_and_test(self, statements: list[ast.stmt], test: ast.expr) -> tuple[list[ast.stmt] | None, ast.expr | None]:
         """What stands in for ``statements``, and for the ``test`` after them, if their stretch computes it."""
-        computed = computed_part(test)
+        computed = computed_part(test, bound_names(statements))
         if self._scope.is_module or computed is None or not self._moves_test(test) or not self._can_move(computed):
             return None, None
         stretch = self._stretch(statements, ends_loop=False)

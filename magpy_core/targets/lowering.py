@@ -232,7 +232,7 @@ def _lowered(
     arity, numbers = len(fakes), None
     with ExitStack() as context:
         graph = prepare(graph, fakes, _CPU)
-        how = fusing(allowed=True)
+        how = fusing(wanted=None)
         fuse_losses(graph, fakes, mode, Fusing.ANY_DEVICE if how is Fusing.LARGE else how)
         if needs_lowering(graph):
             numbers = Lowering(graph, fakes, mode, inductor.hoist()).run()

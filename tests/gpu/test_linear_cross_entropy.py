@@ -124,7 +124,7 @@ def test_a_whole_step_uses_it(autocast: bool, monkeypatch: pytest.MonkeyPatch) -
 
         return step
 
-    compiled, plain = magpy_core.compile(training(model), wait=True), training(twin)
+    compiled, plain = magpy_core.compile(training(model), wait=True, fused_loss=True), training(twin)
     for _ in range(3):
         x, y = (torch.randint(0, 5001, (8, 64), device="cuda") for _ in range(2))
         torch.testing.assert_close(compiled(x, y), plain(x, y), rtol=1e-2, atol=1e-2)

@@ -341,15 +341,17 @@ def test_the_kernel_is_for_cuda_with_triton(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("variable", "allowed", "how"),
+    ("variable", "wanted", "how"),
     [
         ("", True, Fusing.LARGE), ("1", True, Fusing.LARGE), ("0", True, Fusing.NOTHING),
         ("always", True, Fusing.EVERYTHING), ("", False, Fusing.NOTHING), ("always", False, Fusing.NOTHING),
+        ("", None, Fusing.NOTHING), ("1", None, Fusing.LARGE), ("0", None, Fusing.NOTHING),
+        ("always", None, Fusing.EVERYTHING), ("1", False, Fusing.NOTHING),
     ],
 )  # fmt: skip
-def test_the_switches(variable: str, allowed: bool, how: Fusing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_switches(variable: str, wanted: bool | None, how: Fusing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAGPY_FUSED_LOSS", variable)
-    assert fusing.fusing(allowed) is how
+    assert fusing.fusing(wanted) is how
 
 
 @pytest.mark.parametrize("fused_loss", [True, False])

@@ -80,6 +80,17 @@ def test_a_capture_with_one_decision_is_compiled_at_its_second_call(no_inductor:
     assert no_inductor and region_of(compiled).hits == 1
 
 
+def test_a_capture_that_is_retired_while_it_is_held_stays_so(no_inductor: list[int]) -> None:
+    compiled = magpy_core.compile(gated, wait=True)
+    call(compiled, [1.0, -1.0])
+    region = region_of(compiled)
+    region.retire()
+    region.fallback.exploration.end(region.captures)
+    for _ in range(6):
+        call(compiled, [1.0, -1.0])
+    assert not no_inductor and not region.hits
+
+
 def test_where_it_can_not_be_cut_two_paths_are_compiled(no_inductor: list[int]) -> None:
     space: dict[str, Any] = {"torch": torch}
     exec(compile("def gated(x, gates):\n" + SOURCE, "<no file>", "exec"), space)

@@ -88,6 +88,12 @@ def tests_of_branches() -> Any:
     x = call(1)
     if call(later) is x or x < call(0) < 3 or x in call([]):
         seen.append("never")
+    bool = call(len)
+    if bool(call([x])):
+        seen.append("one")
+    bool = call(lambda given: given == [])
+    if bool(call([x])):
+        seen.append("rebound")
     x = call(1)
     if [x, call(2)] == [1, 2]:
         return seen, x, y, z, w

@@ -38,6 +38,7 @@ def kernels() -> tuple[Kernel, ...]:
 
 def test_the_operator_is_listed_with_the_kernel_that_it_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusing, "LEAST_BYTES", 1)
+    monkeypatch.setenv("MAGPY_FUSED_LOSS", "1")
     (own,) = (kernel for kernel in kernels() if kernel.code is not None and "loss_rows" in kernel.code.triton)
     assert own.kind == "extern" and own.operators == ("linear_cross_entropy_sum",) and own.lines
     assert own.work.flops == 2 * 2 * ROWS * WIDTH * WORDS and own.work.dtype == "float32"  # x needs no gradient
@@ -45,6 +46,7 @@ def test_the_operator_is_listed_with_the_kernel_that_it_launches(monkeypatch: py
     assert own.code.grid == (ROWS, 1, 1)
 
 
-def test_small_losses_are_inductors() -> None:
+def test_small_losses_are_inductors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAGPY_FUSED_LOSS", "1")
     found = kernels()
     assert found and not any("linear_cross_entropy" in name for kernel in found for name in kernel.operators)
