@@ -40,27 +40,37 @@ class AotBackend:
         self.name = name
 
     def compile(
-        self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False, tuning: Tuning = DEFAULT
+        self,
+        gm: torch.fx.GraphModule,
+        inputs: FakeInputs,
+        *,
+        same_random: bool = False,
+        tuning: Tuning = DEFAULT,
+        checked: bool = False,
     ) -> CompiledGraph:
         """Compiles for the caller's grad mode and autocast state; ``gm`` itself is not changed."""
         try:
-            return self._compile(gm, inputs, same_random, tuning)
+            return self._compile(gm, inputs, same_random, tuning, checked)
         except Unsupported:
             raise
         except Exception as error:  # a compiler may raise anything; the program continues as plain Python
             raise Unsupported("MP902", _reason(self.name, error)) from error
 
-    def _compile(self, gm: torch.fx.GraphModule, inputs: FakeInputs, same_random: bool, tuning: Tuning) -> CompiledGraph:
+    def _compile(
+        self, gm: torch.fx.GraphModule, inputs: FakeInputs, same_random: bool, tuning: Tuning, checked: bool
+    ) -> CompiledGraph:
         device, inductor = default_device(), self.name == "inductor"
         mode, fakes = inputs
         tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
         on_cpu = all(t.device.type == "cpu" for t in tensors)
         differentiated: Differentiated | None = None
 
-        def compile_one(graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> compat.Compiled:
+        def compile_one(graph: torch.fx.GraphModule, fakes: Sequence[Any], checked: bool = False) -> compat.Compiled:
             if inductor:
                 options = tuning.for_inductor(has_backward=on_cpu and differentiated is not None)
-                compiled = compat.inductor_compile(graph, fakes, mode, fallback_random=same_random, options=options)
+                compiled = compat.inductor_compile(
+                    graph, fakes, mode, fallback_random=same_random, options=options, checked=checked
+                )
             else:
                 compiled = compat.aot_eager_compile(graph, fakes, mode)
             fn, boxed, sources = compiled
@@ -91,7 +101,7 @@ class AotBackend:
                     raise Unsupported("MP902", text)
             with cache.kept() if inductor else nullcontext():
                 joined = None if tuning.as_one_graph else compile_blocks(graph, lower_fakes, mode, compile_one)
-                fn, boxed, sources = joined or compile_one(graph, lower_fakes)
+                fn, boxed, sources = joined or compile_one(graph, lower_fakes, checked)
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])
         if differentiated is not None:
             fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)

@@ -36,6 +36,13 @@ class Backend(Protocol):
     name: str
 
     def compile(
-        self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False, tuning: Tuning = DEFAULT
+        self,
+        gm: torch.fx.GraphModule,
+        inputs: FakeInputs,
+        *,
+        same_random: bool = False,
+        tuning: Tuning = DEFAULT,
+        checked: bool = False,
     ) -> CompiledGraph:
-        """``same_random`` keeps eager's random stream."""
+        """``same_random`` keeps eager's random stream. ``checked``: the caller compares the sizes and strides of all inputs
+        with these at each call."""

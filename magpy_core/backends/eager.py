@@ -18,7 +18,13 @@ class EagerBackend:
     name = "eager"
 
     def compile(
-        self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False, tuning: Tuning = DEFAULT
+        self,
+        gm: torch.fx.GraphModule,
+        inputs: FakeInputs,
+        *,
+        same_random: bool = False,
+        tuning: Tuning = DEFAULT,
+        checked: bool = False,
     ) -> CompiledGraph:
         try:
             graph = torch.fx.Graph()  # a copy, since the capture's own graph may change later

@@ -260,12 +260,29 @@ class CompiledGraphs:
                     node.meta["magpy_scalar"] = type(value)
             fakes = make_fake_inputs(inputs, dims or None)
             settings = self._settings
-            return get_backend(backend).compile(gm, fakes, same_random=settings.same_random, tuning=settings.tunings[stage])
+            return get_backend(backend).compile(
+                gm,
+                fakes,
+                same_random=settings.same_random,
+                tuning=settings.tunings[stage],
+                checked=self._are_checked(segment),
+            )
         except Unsupported as error:
             raise CaptureFailed(error.code, error.message) from error
         except Exception as error:  # a compiler may raise anything; the program continues as plain Python
             what = f"{type(error).__name__}: {str(error)[:160]}"
             raise CaptureFailed("MP902", f"The backend {backend} failed to compile the region ({what}).") from error
+
+    def _are_checked(self, segment: Segment) -> bool:
+        """Whether the guard compares the sizes and strides of all inputs with those that the segment is compiled for. Where
+        inputs share memory, AOTAutograd may pass the tensor that they are views of, which no guard compares."""
+        tensors = self._trace.tensors
+        if len({tensor.memory for tensor in tensors}) < len(tensors):
+            return False
+        guarded = {id(tensor.source) for tensor in tensors if not tensor.dims}
+        sources = {input.node: input.source for input in self._trace.inputs}
+        numbers = {node for node, _ in self._trace.numbers}
+        return all(node in numbers or (node in sources and id(sources[node]) in guarded) for node in segment.inputs)
 
     def _dims(self, segment: Segment, inputs: tuple[Any, ...]) -> dict[int, set[int]]:
         """The dimensions of each input that may vary; for the result of another segment, all that aren't 1 now."""

@@ -1,7 +1,7 @@
-"""Inference graphs called without AOTAutograd's wrapper, where it would do nothing but switch the grad mode.
+"""Compiled graphs called without AOTAutograd's wrapper, where it would do nothing but switch the grad mode.
 
-The wrapper and that of Inductor around the generated function take as long as two or three small kernels. Key function:
-`direct_calls`.
+The wrapper and that of Inductor around the generated function take as long as two or three small kernels.
+Key function: `direct_calls`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+
+from magpy_core._compat.torch.direct_autograd import direct_function
 
 _CREATES = "_create_runtime_wrapper"
 #: What AOTAutograd's metadata says of a graph after whose call something is left to do.
@@ -32,7 +34,14 @@ def direct_calls() -> Iterator[None]:
 
     def create(compiled: Callable[..., Any], **details: Any) -> Callable[..., Any]:
         wrapped: Callable[..., Any] = original(compiled, **details)
-        return _direct(compiled, wrapped) if _does_nothing(details) else wrapped
+        if not _does_nothing(details):
+            return wrapped
+        if details.get("trace_joint") is False:
+            return _direct(compiled, wrapped)
+        if details.get("trace_joint") is True and details.get("indices_of_inps_to_detach") == []:
+            apply = direct_function(compiled, details["runtime_metadata"])
+            return wrapped if apply is None else _direct_with_gradients(apply, wrapped)
+        return wrapped
 
     setattr(runtime_wrappers, _CREATES, create)
     try:
@@ -42,8 +51,8 @@ def direct_calls() -> Iterator[None]:
 
 
 def _does_nothing(details: dict[str, Any]) -> bool:
-    """Whether the wrapper for these ``details`` only calls the graph without gradients."""
-    if details.get("trace_joint") is not False or details.get("disable_amp") is not False:
+    """Whether the wrapper for these ``details`` only calls the graph, with or without gradients."""
+    if details.get("disable_amp") is not False:
         return False
     metadata = details.get("runtime_metadata")
     known = vars(metadata) if metadata is not None else {}
@@ -72,4 +81,24 @@ def _direct(compiled: Callable[..., Any], wrapped: Callable[..., Any]) -> Callab
             torch._C._set_grad_enabled(True)
 
     call.__dict__.update(vars(wrapped))  # marks, such as that it takes a list
+    return call
+
+
+def _direct_with_gradients(apply: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:
+    """``apply``, instead of the autograd function that ``wrapped`` applies. The first call goes through the wrapper, which
+    shows whether an input is a tensor left over from a transform of ``torch.func``: all later ones are such tensors, too."""
+    is_first, is_usual = True, False
+    is_recorded, transforms = torch.autograd.profiler, torch._C._are_functorch_transforms_active
+
+    def call(inputs: list[Any]) -> Any:
+        nonlocal is_first, is_usual
+        if is_first:
+            is_first = False
+            unwrap = torch._C._functorch.unwrap_if_dead
+            is_usual = all(unwrap(value) is value for value in inputs if isinstance(value, torch.Tensor))
+        elif is_usual and torch.is_grad_enabled() and not is_recorded._is_profiler_enabled and not transforms():
+            return apply(*inputs)
+        return wrapped(inputs)
+
+    call.__dict__.update(vars(wrapped))
     return call

@@ -17,6 +17,7 @@ import torch
 from torch._guards import TracingContext, tracing
 
 from magpy_core._compat.torch.direct_calls import direct_calls
+from magpy_core._compat.torch.input_checks import unchecked_inputs
 from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
 from magpy_core._compat.torch.torch_state import get_modes
@@ -196,14 +197,14 @@ def hoist() -> Any:
 _GENERATION = 2
 
 
-def _key_tag(fakes: Sequence[Any]) -> str:
-    """The part of the cache key that torch's caches omit: which inputs share memory, which are leaves, and (before torch
-    2.12) the default dtype and autocast."""
+def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:
+    """The part of the cache key that torch's caches omit: which inputs share memory, which are leaves, (before torch 2.12)
+    the default dtype and autocast, and whether the code checks its inputs."""
     tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
     storages = [t.untyped_storage()._cdata if t.layout is torch.strided else id(t) for t in tensors]
     shared = [storages.index(storage) for storage in storages]
     leaves = "".join("1" if t.is_leaf else "0" for t in tensors)
-    return f"magpy {_GENERATION} {shared} {leaves} {torch.get_default_dtype()} {get_modes()}"
+    return f"magpy {_GENERATION} {shared} {leaves} {torch.get_default_dtype()} {get_modes()}{' checked' * checked}"
 
 
 @contextmanager
@@ -223,9 +224,11 @@ def inductor_compile(
     fallback_random: bool = False,
     options: Mapping[str, Any] | None = None,
     inner: Callable[..., Any] | None = None,
+    checked: bool = False,
 ) -> Compiled:
     """Forward and backward kernels by Inductor, with these ``options``. Takes ownership of ``graph``. ``inner``: called for
-    each ATen graph in place of Inductor's ``compile_fx_inner``."""
+    each ATen graph in place of Inductor's ``compile_fx_inner``. ``checked``: the caller compares the sizes and strides of
+    all inputs with the ``fakes``' at each call."""
     from torch._dynamo.convert_frame import compile_lock
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
@@ -242,6 +245,9 @@ def inductor_compile(
             "joint_custom_pre_pass": SeparateResults(inductor_config.joint_custom_pre_pass),
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
         }
-        with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes)):  # type: ignore[attr-defined]
+        with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes, checked=checked)):  # type: ignore[attr-defined]
             replaced: dict[str, Any] = {} if inner is None else {"inner_compile": inner}
+            if checked:
+                with unchecked_inputs():
+                    return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)
             return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)

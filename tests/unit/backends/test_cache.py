@@ -165,4 +165,4 @@ def test_what_the_key_has_besides_torchs() -> None:
         torch.set_default_dtype(torch.float32)
     assert len(set(tags)) == len(tags) - 1  # a leaf that needs gradients is a leaf, as one that doesn't
     assert tags[0] == tags[2]
-    assert _key_tag([y, x]) == tags[0]
+    assert _key_tag([y, x]) == tags[0] != _key_tag([y, x], checked=True)

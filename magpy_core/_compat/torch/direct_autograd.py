@@ -1,0 +1,112 @@
+"""The autograd function of a graph that AOTAutograd has compiled with its backward graph, without what is done at each call
+for graphs that need it. Key function: `direct_function`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from magpy_core._compat.torch.eval_frame import never_intercept
+
+#: What AOTAutograd's metadata says of a graph whose inputs or results are changed at each call.
+_CHANGES = (
+    "num_unsafe_view_outputs", "num_graphsafe_rng_states", "is_rng_op_functionalized", "tokens", "num_backward_tokens",
+)  # fmt: skip
+_SAVED = "tensors_saved_for_backwards_with_vc_check_slice"  # the results of the forward graph that this slice selects
+_UNCHECKED = "tensors_saved_for_backwards_no_vc_check_slice"
+_SYMBOLS = "symints_saved_for_backwards_slice"
+_OPAQUE = "opaque_objects_saved_for_backwards_slice"
+
+Apply = Callable[..., tuple[Any, ...]]
+
+
+def direct_function(compiled: Callable[..., Any], metadata: Any) -> Apply | None:
+    """A function that does the same as ``compiled``, the ``apply`` of the autograd function that AOTAutograd has made, with
+    less work for each call; None if there is more to do for this graph, or if this version of torch makes it otherwise."""
+    function = getattr(compiled, "__self__", None)
+    if not _is_usual(compiled, function) or any(getattr(metadata, name, True) for name in _CHANGES):
+        return None
+    slices = [getattr(metadata, name, None) for name in (_SAVED, _UNCHECKED, _SYMBOLS, _OPAQUE)]
+    if not all(isinstance(found, slice) for found in slices):
+        return None
+    methods = {"forward": _forward(function, metadata, *slices)}
+    if getattr(metadata, "num_tensors_saved_with_no_vc_check", None) in (0, None) and _takes_lists(function):
+        methods["backward"] = _backward(function)
+    name: str = function.__name__  # by which its nodes are known
+    return _apply(type(function)(name, (function,), {key: staticmethod(method) for key, method in methods.items()}))
+
+
+def _is_usual(compiled: Callable[..., Any], function: Any) -> bool:
+    return (
+        isinstance(function, type)
+        and issubclass(function, torch.autograd.Function)
+        and getattr(compiled, "__func__", None) is torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+        and callable(getattr(function, "compiled_fw", None))
+        and getattr(function, "maybe_subclass_metadata", True) is None
+    )
+
+
+def _takes_lists(function: Any) -> bool:
+    """Whether its ``backward`` gets all gradients as one list, which a function of its own unpacks."""
+    return getattr(function, "boxed_grads_call", False) is True and callable(getattr(function, "_bw_prologue_fn", None))
+
+
+def _apply(function: Any) -> Apply:
+    """``function.apply`` without what it does for ``setup_context`` and for transforms of ``torch.func``."""
+    apply: Apply = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+    return apply
+
+
+def _unwrapped(graph: Any) -> Callable[[list[Any]], Any]:
+    """What ``graph`` calls, within wrappers that time and record the call, or keep ``torch.compile`` from it."""
+    while hasattr(graph, "_torchdynamo_orig_callable"):
+        graph = graph._torchdynamo_orig_callable
+    return getattr(graph, "current_callable", None) or graph
+
+
+def _forward(function: Any, metadata: Any, saved: slice, unchecked: slice, symbols: slice, opaque: slice) -> Apply:
+    """Runs the forward graph, and saves what AOTAutograd saves."""
+    count = metadata.num_forward_returns
+    without_gradient = [i for i, info in enumerate(metadata.output_info[:count]) if not info.requires_grad]
+
+    def forward(ctx: Any, *inputs: Any) -> tuple[Any, ...]:
+        results = tuple(_unwrapped(function.compiled_fw)(list(inputs)))
+        # A saved view would keep the graph of its base.
+        ctx.save_for_backward(*[value.detach() if value._is_view() else value for value in results[saved]])
+        ctx._tensors_no_vc_check = [value.detach() if value._is_view() else value for value in results[unchecked]]
+        ctx.symints, ctx.opaque_objects = results[symbols], results[opaque]
+        ctx._materialize_non_diff_grads = False
+        if without_gradient:
+            ctx.mark_non_differentiable(*[results[i] for i in without_gradient if isinstance(results[i], torch.Tensor)])
+        return results[:count]
+
+    return never_intercept(forward)
+
+
+def _backward(function: Any) -> Apply:
+    """Runs the backward graph; differentiated again, by AOTAutograd's way, which refuses it."""
+    is_recorded = torch.autograd.profiler
+    is_first = True
+
+    def backward(ctx: Any, *given: Any) -> tuple[Any, ...]:
+        nonlocal is_first
+        if is_first or torch.is_grad_enabled() or is_recorded._is_profiler_enabled:
+            is_first = False
+            gradients: tuple[Any, ...] = function.backward(ctx, *given)
+            return gradients
+        (gradients_list,) = given
+        inputs = function._bw_prologue_fn(ctx.saved_tensors, ctx.symints, ctx.opaque_objects, gradients_list)
+        ctx.maybe_clear_saved_tensors()
+        context = _context()
+        graph = _unwrapped(function.compiled_bw)
+        return tuple(graph(inputs) if context is None else context.run(graph, inputs))
+
+    return never_intercept(backward)
+
+
+def _context() -> Any:
+    """The context variables of the thread that started this backward pass."""
+    return torch._C._get_obj_in_tls("context") if torch._C._is_key_in_tls("context") else None
