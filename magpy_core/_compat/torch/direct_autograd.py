@@ -26,10 +26,10 @@ Apply = Callable[..., tuple[Any, ...]]
 def direct_function(compiled: Callable[..., Any], metadata: Any) -> Apply | None:
     """A function that does the same as ``compiled``, the ``apply`` of the autograd function that AOTAutograd has made, with
     less work for each call; None if there is more to do for this graph, or if this version of torch makes it otherwise."""
-    function = getattr(compiled, "__self__", None)
+    function: Any = getattr(compiled, "__self__", None)
     if not _is_usual(compiled, function) or any(getattr(metadata, name, True) for name in _CHANGES):
         return None
-    slices = [getattr(metadata, name, None) for name in (_SAVED, _UNCHECKED, _SYMBOLS, _OPAQUE)]
+    slices: list[Any] = [getattr(metadata, name, None) for name in (_SAVED, _UNCHECKED, _SYMBOLS, _OPAQUE)]
     if not all(isinstance(found, slice) for found in slices):
         return None
     methods = {"forward": _forward(function, metadata, *slices)}
@@ -56,7 +56,7 @@ def _takes_lists(function: Any) -> bool:
 
 def _apply(function: Any) -> Apply:
     """``function.apply`` without what it does for ``setup_context`` and for transforms of ``torch.func``."""
-    apply: Apply = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+    apply: Apply = super(torch.autograd.Function, function).apply
     return apply
 
 
@@ -64,7 +64,8 @@ def _unwrapped(graph: Any) -> Callable[[list[Any]], Any]:
     """What ``graph`` calls, within wrappers that time and record the call, or keep ``torch.compile`` from it."""
     while hasattr(graph, "_torchdynamo_orig_callable"):
         graph = graph._torchdynamo_orig_callable
-    return getattr(graph, "current_callable", None) or graph
+    run: Callable[[list[Any]], Any] = getattr(graph, "current_callable", None) or graph
+    return run
 
 
 def _forward(function: Any, metadata: Any, saved: slice, unchecked: slice, symbols: slice, opaque: slice) -> Apply:
