@@ -14,9 +14,8 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 LIMIT = 4 << 30
 _RECORD = "magpy-sizes.json"  # the size of each complete file
@@ -47,11 +46,16 @@ def limit(environ: Mapping[str, str] = os.environ) -> int:
     return LIMIT if found is None else int(found[1]) * _UNITS[found[2].upper()]
 
 
-@dataclass(frozen=True)
-class File:
-    path: Path
+class File(NamedTuple):
+    """``location``: its path as text, since a folder may hold tens of thousands of files."""
+
+    location: str
     size: int
     used: float
+
+    @property
+    def path(self) -> Path:
+        return Path(self.location)
 
 
 class CodeCache:
@@ -77,17 +81,17 @@ class CodeCache:
     # -- files -------------------------------------------------------------------------------------------------
 
     def files(self) -> Iterator[File]:
-        waiting = [self.folder]
+        waiting = [str(self.folder)]
         while waiting:
             try:
                 with os.scandir(waiting.pop()) as entries:
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
-                            waiting.append(Path(entry.path))
+                            waiting.append(entry.path)
                         elif entry.name not in _OWN_FILES:
                             with contextlib.suppress(FileNotFoundError):
                                 info = entry.stat(follow_symlinks=False)
-                                yield File(Path(entry.path), info.st_size, info.st_mtime)
+                                yield File(entry.path, info.st_size, info.st_mtime)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # removed by another process
 
@@ -105,7 +109,7 @@ class CodeCache:
         leaves such files."""
         known, removed, now = self._recorded(), 0, time.time()
         for file in self.files():
-            name = self._name(file.path)
+            name = self._name(file)
             if name.startswith(_LOCKS + os.sep):
                 continue
             if known is None:
@@ -115,21 +119,23 @@ class CodeCache:
             elif now - file.used > _RECENT_S or not file.size:
                 wrong = True
             else:
-                wrong = file.path.suffix == ".so" and not _is_complete(file.path) and not self._is_being_built(file.path)
+                wrong = _is_library(name) and not _is_complete(file.path) and not self._is_being_built(file.path)
             if wrong:
                 removed += _removed(file.path)
         return removed
 
     def record(self) -> None:
         """Records all files as complete: a compilation has just ended. Skips files that another process is linking."""
+        known = self._recorded()
+        before = known or {}
         sizes = {
             name: file.size
             for file in self.files()
-            if not (name := self._name(file.path)).startswith(_LOCKS + os.sep)
-            and not file.path.name.startswith(".")
-            and (file.path.suffix != ".so" or _is_complete(file.path))
+            if not (name := self._name(file)).startswith(_LOCKS + os.sep)
+            and not os.path.basename(name).startswith(".")
+            and (not _is_library(name) or before.get(name) == file.size or _is_complete(file.path))
         }
-        if sizes != self._recorded():
+        if sizes != known:
             _write(self.folder / _RECORD, json.dumps(sizes))
 
     def _recorded(self) -> dict[str, int] | None:
@@ -142,8 +148,9 @@ class CodeCache:
             return None
         return found if isinstance(found, dict) else None
 
-    def _name(self, path: Path) -> str:
-        return os.path.relpath(path, self.folder)
+    def _name(self, file: File) -> str:
+        """Its path from the folder on."""
+        return file.location[len(str(self.folder)) :].lstrip(os.sep)
 
     def _is_being_built(self, library: Path) -> bool:
         """Whether a process holds the lock that torch holds while it builds a library."""
@@ -197,6 +204,10 @@ def _insecure(folder: Path) -> str:
     if info.st_uid != os.geteuid():
         return f"{folder} belongs to another user"
     return f"{folder} can be written by others" if info.st_mode & 0o022 else ""
+
+
+def _is_library(name: str) -> bool:
+    return name.endswith(".so")
 
 
 def _is_complete(library: Path) -> bool:

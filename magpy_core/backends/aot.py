@@ -11,6 +11,7 @@ import torch.fx
 
 from magpy_core._compat.torch import fake as fake_compat
 from magpy_core._compat.torch import inductor as compat
+from magpy_core._compat.torch.compilers import import_dynamo, import_inductor
 from magpy_core._compat.torch.torch_state import default_device, no_autograd, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
@@ -60,6 +61,7 @@ class AotBackend:
         self, gm: torch.fx.GraphModule, inputs: FakeInputs, same_random: bool, tuning: Tuning, checked: bool
     ) -> CompiledGraph:
         device, inductor = default_device(), self.name == "inductor"
+        import_inductor() if inductor else import_dynamo()
         mode, fakes = inputs
         tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
         on_cpu = all(t.device.type == "cpu" for t in tensors)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from magpy_core._compat.torch.inductor import import_inductor, inductor_is_imported
+from magpy_core._compat.torch.compilers import import_inductor, inductor_is_imported
 from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.backends.cache import note_removed, removed_files

@@ -15,7 +15,8 @@ _TO_RECORD_S, _TO_LOAD_S = 0.5, 1.5  # loading comes before a gain, a recording 
 _SHARE = 0.05  # of the time the program has run
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
-_IMPORT_S = 1.1  # what sizes that vary take once: torch imports sympy and TorchDynamo
+# What sizes that vary take once: torch imports sympy and TorchDynamo, which take nearly as long as torch itself took.
+_IMPORT_SHARE, _IMPORT_S = 0.85, (0.5, 2.5)
 
 
 class Overhead:
@@ -23,6 +24,8 @@ class Overhead:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
+        shortest, longest = _IMPORT_S
+        self._to_import = min(max(_IMPORT_SHARE * time.process_time(), shortest), longest)
         self._last: dict[str, float] = {}  # seconds of a region's last recording
         self._sized: set[str] = set()  # regions whose sizes vary
         self.spent = 0.0
@@ -48,7 +51,7 @@ class Overhead:
         if symbolic_sizes_imported() or not (region in self._sized or has_other_sizes()):
             return True
         self._sized.add(region)
-        return self.affords(seconds + _IMPORT_S, _TO_RECORD_S)
+        return self.affords(seconds + self._to_import, _TO_RECORD_S)
 
     @staticmethod
     def is_worthwhile(seconds: float, elapsed: float) -> bool:

@@ -18,6 +18,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from magpy_core._compat.torch.compilers import import_dynamo
+
 # Symbolic shapes import sympy, which takes most of a second: the functions below import them for the first graph.
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -39,6 +41,7 @@ def guard_namespace() -> dict[str, Any]:
 
 def new_fake_mode(*, dynamic: bool) -> tuple[FakeTensorMode, ShapeEnv]:
     """A fake mode with a new shape environment; ``dynamic`` allows data-dependent sizes."""
+    import_dynamo()  # as the first shape environment does
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 

@@ -5,7 +5,6 @@ Key functions: `aot_eager_compile`, `inductor_compile` (both return a `Compiled`
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -122,14 +121,6 @@ def _recurrent_layers() -> Iterator[None]:
     finally:
         known.clear()
         known.update(before)
-
-
-def import_inductor() -> None:
-    """Imports the compiler, which takes a second or two."""
-
-
-def inductor_is_imported() -> bool:
-    return "torch._inductor.compile_fx" in sys.modules
 
 
 def _unwrap(forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[list[Any]], Any] | None]:

@@ -129,6 +129,21 @@ def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not spent.affords_recording("a", other_sizes) and len(asked) == 1, "it is looked up once"
 
 
+@pytest.mark.parametrize(("started_after", "recorded_after"), [(0.1, 20), (2.0, 44), (60.0, 60)])
+def test_other_sizes_wait_longer_where_torch_takes_longer_to_import(
+    monkeypatch: pytest.MonkeyPatch, started_after: float, recorded_after: int
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(overhead.time, "process_time", lambda: started_after)
+    monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: False)
+    spent = Overhead()
+    spent.recorded("a", 0.5)
+    while not spent.affords_recording("a", lambda: True):
+        now[0] += 1.0
+    assert now[0] == pytest.approx(recorded_after, abs=1)
+
+
 def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(session: Session) -> None:
     budget = session.options.overhead
     assert budget is not None

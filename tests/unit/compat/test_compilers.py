@@ -1,0 +1,40 @@
+"""Importing torch's compilers: it happens, once, without collections, and leaves the collector as it was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_CHILD = """
+import gc, sys
+import torch
+from magpy_core._compat.torch import compilers
+
+collections = []
+gc.callbacks.append(lambda phase, info: collections.append(phase))
+{before}
+was = gc.isenabled()
+assert not compilers.inductor_is_imported()
+collections.clear()
+compilers.{name}()
+assert {module!r} in sys.modules
+assert gc.isenabled() is was
+assert not collections, len(collections)
+compilers.{name}()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "before"),
+    [
+        ("import_dynamo", "torch._dynamo", ""),
+        ("import_inductor", "torch._inductor.compile_fx", ""),
+        ("import_inductor", "torch._inductor.compile_fx", "gc.disable()"),
+    ],
+)
+def test_an_import_without_collections(name: str, module: str, before: str) -> None:
+    text = _CHILD.format(name=name, module=module, before=before)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
