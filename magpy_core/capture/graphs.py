@@ -184,7 +184,7 @@ class CompiledGraphs:
             return False
         if compilation.result.code:
             raise CaptureFailed(compilation.result.code, compilation.result.message)
-        if not self._settings.affords(compilation.result.to_load):
+        if not self._settings.affords(compilation.result.to_load, self._plain_seconds):
             return False
         self.compile_seconds = (self.compile_seconds or 0.0) + compilation.result.seconds
         return True

@@ -12,7 +12,7 @@ from magpy_core.backends.tuning import DEFAULT, Tuning
 class Settings:
     """One call signature (``n_args`` positional arguments and these keywords) and one backend. ``background``: its graphs
     are compiled in the background while calls run as plain Python. ``affords``: whether the program can spend so many
-    seconds on loading compiled code now (it may be able to later). ``is_worthwhile``: whether to compile a capture whose
+    seconds on loading compiled code now, whose calls have taken so many (it may be able to later). ``is_worthwhile``: whether to compile a capture whose
     plain calls have taken so many seconds, given those that have passed since it was recorded."""
 
     region_id: str
@@ -22,7 +22,7 @@ class Settings:
     same_random: bool = False
     background: bool = False
     tuning: Tuning = DEFAULT
-    affords: Callable[[float], bool] = lambda seconds: True
+    affords: Callable[[float, float], bool] = lambda seconds, plain_seconds: True
     is_worthwhile: Callable[[float, float], bool] = lambda seconds, elapsed: True
 
     @property

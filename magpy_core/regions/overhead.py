@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from magpy_core._compat.torch.fake import symbolic_sizes_imported
 
-_TO_RECORD_S, _TO_LOAD_S = 0.5, 1.5  # loading comes before a gain, a recording perhaps before nothing
+_TO_RECORD_S, _TO_LOAD_S = 0.5, 2.0  # loading comes before a gain, a recording perhaps before nothing
+_MOST_GAIN = 0.5  # of a call's time, by compiling it
 _SHARE = 0.05  # of the time the program has run
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
@@ -41,6 +42,11 @@ class Overhead:
         """Whether a program that ends right after spending ``seconds`` would hardly have lost; later it may afford them, if
         not now."""
         return self.spent + seconds <= unnoticed + _SHARE * (time.monotonic() - self._began)
+
+    def affords_loading(self, seconds: float, plain_seconds: float) -> bool:
+        """Whether to load code, which takes ``seconds``, for calls that have taken ``plain_seconds``: code that is seldom
+        called would never save what loading it takes, if the program goes on for as long as it has run."""
+        return seconds <= _MOST_GAIN * plain_seconds and self.affords(seconds)
 
     def affords_recording(self, region: str, has_other_sizes: Callable[[], bool] = lambda: False) -> bool:
         """Whether ``region`` may be recorded, which is taken to last as long as before, and longer if sizes are to vary.

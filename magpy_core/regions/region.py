@@ -412,7 +412,7 @@ class Region:
             settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning)
             if self.options.overhead is not None:
                 overhead = self.options.overhead
-                settings = replace(settings, affords=overhead.affords, is_worthwhile=overhead.is_worthwhile)
+                settings = replace(settings, affords=overhead.affords_loading, is_worthwhile=overhead.is_worthwhile)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:

@@ -21,7 +21,7 @@ collections.clear()
 compilers.{name}()
 assert {module!r} in sys.modules
 assert gc.isenabled() is was
-assert not collections, len(collections)
+assert len(collections) < 10, len(collections)  # those of the collector once it is back
 compilers.{name}()
 """
 

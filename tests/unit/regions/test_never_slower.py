@@ -53,7 +53,7 @@ def test_a_slower_region_runs_as_plain_python_again(session: Session, monkeypatc
         return x * 2
 
     region = region_of(session, f)
-    monkeypatch.setattr(Overhead, "affords", lambda self, seconds, unnoticed=0.0: True)
+    monkeypatch.setattr(Overhead, "affords_loading", lambda self, seconds, plain_seconds: True)
     x = torch.ones(3)
     steady(region, x, eager=1.0, compiled=2.0)
     (capture,) = region.captures
@@ -247,7 +247,7 @@ def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: compilation is added[0] or bool(ready))
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
     monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: True))
-    monkeypatch.setattr(Overhead, "affords", lambda self, seconds, unnoticed=0.0: True)
+    monkeypatch.setattr(Overhead, "affords_loading", lambda self, seconds, plain_seconds: True)
     monkeypatch.setattr(AotBackend, "compile", compile_it)
     session = Session(mode="compiled", backend="inductor", background=True, compile_mode="max")
     net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(1, 1), torch.nn.ReLU())
