@@ -20,6 +20,9 @@ _UNCHECKED = "tensors_saved_for_backwards_no_vc_check_slice"
 _SYMBOLS = "symints_saved_for_backwards_slice"
 _OPAQUE = "opaque_objects_saved_for_backwards_slice"
 
+#: The attributes that the forward pass gives the node for its backward pass.
+_KEPT = frozenset({"_tensors_no_vc_check", "symints", "opaque_objects"})
+
 Apply = Callable[..., tuple[Any, ...]]
 
 
@@ -37,6 +40,12 @@ def direct_function(compiled: Callable[..., Any], metadata: Any) -> Apply | None
         methods["backward"] = _backward(function)
     name: str = function.__name__  # by which its nodes are known
     return _apply(type(function)(name, (function,), {key: staticmethod(method) for key, method in methods.items()}))
+
+
+def keeps_the_same(results: Any) -> bool:
+    """Whether AOTAutograd's function, whose ``results`` these are, gives its node the attributes that ours gives it."""
+    nodes = [result.grad_fn for result in results if isinstance(result, torch.Tensor) and result.grad_fn is not None]
+    return bool(nodes) and all(getattr(node, "__dict__", {}).keys() == _KEPT for node in nodes)
 
 
 def _is_usual(compiled: Callable[..., Any], function: Any) -> bool:

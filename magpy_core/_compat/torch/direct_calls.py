@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.direct_autograd import direct_function
+from magpy_core._compat.torch.direct_autograd import direct_function, keeps_the_same
 
 _CREATES = "_create_runtime_wrapper"
 #: What AOTAutograd's metadata says of a graph after whose call something is left to do.
@@ -85,8 +85,9 @@ def _direct(compiled: Callable[..., Any], wrapped: Callable[..., Any]) -> Callab
 
 
 def _direct_with_gradients(apply: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:
-    """``apply``, instead of the autograd function that ``wrapped`` applies. The first call goes through the wrapper, which
-    shows whether an input is a tensor left over from a transform of ``torch.func``: all later ones are such tensors, too."""
+    """``apply``, instead of the autograd function that ``wrapped`` applies. The first call goes through the wrapper, and shows
+    whether an input is a tensor left over from a transform of ``torch.func`` (all later ones are such tensors, too) and what
+    the backward pass needs in this version of torch."""
     is_first, is_usual = True, False
     is_recorded, transforms = torch.autograd.profiler, torch._C._are_functorch_transforms_active
 
@@ -96,7 +97,10 @@ def _direct_with_gradients(apply: Callable[..., Any], wrapped: Callable[..., Any
             is_first = False
             unwrap = torch._C._functorch.unwrap_if_dead
             is_usual = all(unwrap(value) is value for value in inputs if isinstance(value, torch.Tensor))
-        elif is_usual and torch.is_grad_enabled() and not is_recorded._is_profiler_enabled and not transforms():
+            results = wrapped(inputs)
+            is_usual = is_usual and keeps_the_same(results)
+            return results
+        if is_usual and torch.is_grad_enabled() and not is_recorded._is_profiler_enabled and not transforms():
             return apply(*inputs)
         return wrapped(inputs)
 

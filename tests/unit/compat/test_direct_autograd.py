@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.fx
 
-from magpy_core._compat.torch import direct_calls
+from magpy_core._compat.torch import direct_autograd, direct_calls
 from magpy_core.backends.base import CompiledGraph
 from tests.unit.backends.recorder import compile_recorded
 from tests.unit.compat.test_direct_calls import Operation, graph_of
@@ -203,6 +203,16 @@ def test_a_failure_in_the_forward_graph_is_raised() -> None:
         with pytest.raises(Exception, match=r"argument|tensor|attribute"):
             compiled.fn("no tensor")
         assert torch.is_grad_enabled()
+
+
+def test_a_node_with_other_attributes_keeps_the_wrapper(
+    monkeypatch: pytest.MonkeyPatch, through_the_wrapper: list[int]
+) -> None:
+    monkeypatch.setattr(direct_autograd, "_KEPT", direct_autograd._KEPT | {"of_a_later_version"})
+    compiled = compiled_for(lambda x: x.sin() * 2, leaf())
+    for _ in range(3):
+        assert compiled.fn(leaf())[0].requires_grad
+    assert len(through_the_wrapper) == 3
 
 
 @pytest.mark.parametrize("name", ["num_unsafe_view_outputs", "tokens", "tensors_saved_for_backwards_no_vc_check_slice"])

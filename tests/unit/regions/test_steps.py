@@ -323,7 +323,9 @@ def test_what_compiled_code_costs_to_load_must_be_affordable(monkeypatch: pytest
     assert budget.affords_loading(6.9, 99.0) and not budget.affords_loading(7.1, 99.0)
     budget.add(5.0)
     assert budget.affords_loading(1.9, 99.0) and not budget.affords_loading(2.1, 99.0)
-    assert budget.affords_loading(1.9, 3.8) and not budget.affords_loading(1.9, 3.7), "calls that take too little of the time"
+    assert budget.affords_loading(1.9, 3.8) and not budget.affords_loading(1.9, 3.7), (
+        "calls that take too little of the time"
+    )
 
 
 def test_what_is_being_compiled_is_told_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
