@@ -85,8 +85,8 @@ def _direct(compiled: Callable[..., Any], wrapped: Callable[..., Any]) -> Callab
 
 
 def _direct_with_gradients(apply: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:
-    """``apply``, instead of the autograd function that ``wrapped`` applies. The first call goes through the wrapper, and shows
-    whether an input is a tensor left over from a transform of ``torch.func`` (all later ones are such tensors, too) and what
+    """``apply``, instead of the autograd function that ``wrapped`` applies. The first call, through the wrapper, shows
+    whether an input is a tensor left over from a transform of ``torch.func`` (then all later ones are, too), and what
     the backward pass needs in this version of torch."""
     is_first, is_usual = True, False
     is_recorded, transforms = torch.autograd.profiler, torch._C._are_functorch_transforms_active
