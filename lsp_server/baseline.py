@@ -93,6 +93,11 @@ class Baseline:
                 new.append(finding)
         return BaselineResult(new, known, +left)
 
+    def knows(self, run: str, finding: Finding, sources: Sources) -> bool:
+        """Whether the part of ``run`` has the finding, however often it is found."""
+        part = self.parts.get(run)
+        return part is not None and finding.code not in _NEVER_KNOWN and part.counts[self._entry(finding, sources)] > 0
+
     def shrink(self, run: str, steps: int, not_found: Counter[Entry], enabled: Callable[[str], bool]) -> int:
         """Removes entries that no longer occur; returns how many.
 

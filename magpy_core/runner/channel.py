@@ -13,7 +13,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from magpy_core.runner.protocol import Message, encode
 
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 _HIGHEST = 1000
 _EACH = 16  # steps that are all sent, from the first
 _STEP_INTERVAL = 0.05
+
+
+class Listener(Protocol):
+    """Who is told what happens in a monitored program."""
+
+    def send(self, message: Message) -> None: ...
+
+    def abandon(self) -> None:
+        """Called in a process that the program has forked."""
 
 
 class Channel:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.regions import provider
-from magpy_core.runner.channel import Channel, Forwarder
+from magpy_core.runner.channel import Forwarder, Listener
 from magpy_core.runner.protocol import error_message
 from magpy_core.runner.request import COMPILER_SESSION, SESSIONS
 from magpy_core.runner.steps import StepClock
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Monitoring:
     """Creates regions. ``in_region`` is cheap; ``region`` returns None if the engine is not available."""
 
-    def __init__(self, request: dict[str, Any], channel: Channel, clock: StepClock) -> None:
+    def __init__(self, request: dict[str, Any], channel: Listener, clock: StepClock) -> None:
         self._request = request
         self._channel = channel
         self.clock = clock
@@ -135,7 +135,7 @@ class Monitoring:
         with self._lock:  # who ends the process in the meantime waits for the result
             try:
                 if self.timeline is not None:
-                    report = self._report(self._request["entrypoint"])
+                    report = self.report(self._request["entrypoint"])
                     self._channel.send({"type": "captured", "report": report.to_json()})
                 line = self._request.get("target_line")
                 self._kernels = self._session.kernels(
@@ -171,11 +171,11 @@ class Monitoring:
                 self._session.finish()
             except Exception as exc:
                 self.failed("MagPy could not end monitoring", exc)
-        report = self._report(entrypoint)
+        report = self.report(entrypoint)
         self._forward.finish()
         self._channel.send({"type": "done", "report": report.to_json()})
 
-    def _report(self, entrypoint: str) -> Report:
+    def report(self, entrypoint: str) -> Report:
         """What is known now."""
         from magpy_core.findings import Report
         from magpy_core.findings.details import Details
