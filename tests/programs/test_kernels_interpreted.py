@@ -39,6 +39,7 @@ def test_the_programs_are_many() -> None:
     assert {name for name, program in known.items() if program.unsupported} == {"arctangent", "flash_attention"}
 
 
+@pytest.mark.slow
 def test_small_programs_agree() -> None:
     results = results_of("pointwise.chain", "normalization.layer_norm")
     found = {name: result["error"] or result["differences"] for name, result in results.items()}

@@ -30,8 +30,8 @@ compilers.{name}()
     ("name", "module", "before"),
     [
         ("import_dynamo", "torch._dynamo", ""),
-        ("import_inductor", "torch._inductor.compile_fx", ""),
-        ("import_inductor", "torch._inductor.compile_fx", "gc.disable()"),
+        pytest.param("import_inductor", "torch._inductor.compile_fx", "", marks=pytest.mark.slow),
+        pytest.param("import_inductor", "torch._inductor.compile_fx", "gc.disable()", marks=pytest.mark.slow),
     ],
 )
 def test_an_import_without_collections(name: str, module: str, before: str) -> None:

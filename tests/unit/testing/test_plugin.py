@@ -42,6 +42,22 @@ TESTS = """
     def test_without_torch():
         assert True
 """
+OTHER = """
+
+    class Other(Gate):
+        def forward(self, x):
+            y = super().forward(x)
+            return y if y.min() > -1e9 else x
+"""
+MORE_TESTS = """
+
+    def test_other():
+        from model import Other
+        Other(False)(torch.ones(2, 3))
+
+    def test_known():
+        Gate(True)(torch.ones(2, 3))
+"""
 PLUGIN = ("-p", "lsp_server.testing.plugin")
 
 
@@ -81,6 +97,7 @@ def test_tests_that_lead_to_a_graph_break_fail(project: Path) -> None:
     assert "2 tests failed by new ones." in done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_in_the_baseline_fails_no_test(project: Path) -> None:
     write(project, "pyproject.toml", '[tool.magpy]\nbaseline = "known.json"\n')
     assert pytest_in(project, "--magpy").returncode == 1, "there is none yet"
@@ -90,16 +107,14 @@ def test_what_is_in_the_baseline_fails_no_test(project: Path) -> None:
     assert [entry["code"] for entry in known] == ["MP101"]  # twice
     assert pytest_in(project, "--magpy").returncode == 0
     with open(project / "model.py", "a") as file:
-        file.write(
-            "\n\nclass Other(Gate):\n    def forward(self, x):\n        y = super().forward(x)\n        return y if y.min() > -1e9 else x\n"
-        )
+        file.write(textwrap.dedent(OTHER))
     with open(project / "test_model.py", "a") as file:
-        file.write("\n\ndef test_other():\n    from model import Other\n    Other(False)(torch.ones(2, 3))\n")
-        file.write("\n\ndef test_known():\n    Gate(True)(torch.ones(2, 3))\n")
+        file.write(textwrap.dedent(MORE_TESTS))
     done = pytest_in(project, "--magpy")
     assert done.returncode == 1 and "test_model.py::test_other" in done.stdout and "1 failed, 5 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_settings_and_comments_apply(project: Path) -> None:
     write(project, "pyproject.toml", '[tool.magpy]\nignore = ["MP101"]\n')
     assert pytest_in(project, "--magpy").returncode == 0
