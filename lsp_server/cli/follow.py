@@ -21,6 +21,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from lsp_server.cli.events import EventFile
 from lsp_server.cli.settings import ResolvedSettings
 from lsp_server.formats.compiling import CompileProgress
 from lsp_server.formats.view import clean, count
@@ -65,6 +66,7 @@ class Runs:
     def __init__(self, effectives: Sequence[ResolvedSettings], launch: Launch) -> None:
         self._effectives = effectives
         self._launch = launch
+        self._events = EventFile(effectives[0].events)
         self._lock = threading.Lock()
         self._handles: list[Handle] = []
         self.interrupt_count = 0
@@ -79,6 +81,7 @@ class Runs:
             return self._run_in_parallel()
         finally:
             signal.signal(signal.SIGINT, before)
+            self._events.close()
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         self.interrupt_count += 1
@@ -103,9 +106,14 @@ class Runs:
         with self._lock:
             if self.stopped:
                 return None
+            self._events.begin(effective)
             handle = self._launch(effective.request(**streams), effective.nproc)
             self._handles.append(handle)
             return handle
+
+    def _ended(self, effective: ResolvedSettings, handle: Handle, output: bytes = b"") -> Finished:
+        self._events.end(effective, handle.outcome)
+        return Finished(effective, handle.outcome, bool(self.stopped), output)
 
     # -- one program
 
@@ -113,9 +121,9 @@ class Runs:
         handle = self._start(effective, stdout="stderr" if effective.outputs.document_on_stdout else "inherit")
         if handle is None:
             return _not_started(effective)
-        for _ in handle:  # until it ends
+        for _ in self._events.follow(effective, handle):  # until it ends
             pass
-        return Finished(effective, handle.outcome, bool(self.stopped))
+        return self._ended(effective, handle)
 
     # -- several programs
 
@@ -137,12 +145,12 @@ class Runs:
         start = time.monotonic()
         shown.on_start(effective)
         compiling = CompileProgress()
-        for message in handle:
+        for message in self._events.follow(effective, handle):
             if message["type"] == "step":
                 shown.on_step(effective, message["n"], compiling.text())
             elif message["type"] == "compiling":
                 compiling.take(message)
-        finished = Finished(effective, handle.outcome, bool(self.stopped), output.bytes())
+        finished = self._ended(effective, handle, output.bytes())
         shown.on_end(finished, time.monotonic() - start)
         return finished
 

@@ -118,6 +118,12 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "generated code, timeline), and DIR/trace.json for Perfetto.",
         ),
         click.option("--output", metavar="FILE", help="The file for a --format without =FILE."),
+        click.option(
+            "--events",
+            metavar="FILE",
+            help="Write what happens in the run to FILE as it happens, one JSON object per line: steps, findings, regions, "
+            "what is being compiled, the report.",
+        ),
         click.option("--select", type=CodeList(), metavar="CODES", help="Only these codes or families: MP1,MP204."),
         click.option(
             "--ignore", type=CodeList(), metavar="CODES", help="Exclude these codes or families; the longer prefix wins."

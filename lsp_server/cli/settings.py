@@ -61,6 +61,7 @@ class ResolvedSettings:
     color: str
     jobs: int | None = None
     html: Path | None = None
+    events: Path | None = None  # a file for what happens in the run
     nproc: int = 1
     engine: str = "magpy"
     target: str = ""  # the device that the captures are compiled for
@@ -237,6 +238,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         jobs=options["jobs"],
         nproc=options["nproc"] or target.nproc,
         html=folder(options["html"], "--html"),
+        events=writable(options["events"], "--events") if options.get("events") else None,
         target=device,
         target_line=options.get("target_line"),
         ptx=_ptx(options, device),
