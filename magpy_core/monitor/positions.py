@@ -32,13 +32,14 @@ _EVENT_FILES: Final = frozenset((hooks.FILE, eval_frame.__file__))
 _LIBRARIES: Final = tuple(
     {os.path.join(p, "") for k in ("stdlib", "platstdlib", "purelib", "platlib") if (p := sysconfig.get_path(k))}
 )
+_CELL: Final = "<ipython-input-"  # what IPython compiles, and keeps the lines of
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 @functools.lru_cache(maxsize=8192)
 def is_user_file(filename: str) -> bool:
     """Whether a file exists and is the user's: not of the standard library, an installed package or MagPy."""
-    if filename.startswith(("<", *_LIBRARIES)) or is_own_file(filename) or any(p in filename for p in _INSTALLED):
+    if filename.startswith(_LIBRARIES) or is_own_file(filename) or any(p in filename for p in _INSTALLED):
         return False
     return has_source(filename)
 
@@ -47,7 +48,7 @@ def is_user_file(filename: str) -> bool:
 def has_source(filename: str) -> bool:
     """Whether lines of this file can be shown. A relative name is trusted: the program may have changed the directory."""
     if filename.startswith("<"):
-        return False
+        return filename.startswith(_CELL) and filename in linecache.cache
     return not os.path.isabs(filename) or filename in linecache.cache or os.path.exists(filename)
 
 

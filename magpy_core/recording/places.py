@@ -243,7 +243,7 @@ def _is_plumbing(code: types.CodeType) -> bool:
 def _is_hidden(code: types.CodeType) -> bool:
     """Whether this is user code without source. Generated methods (as in dataclasses) do not count."""
     name = code.co_filename
-    if name.startswith("<"):
+    if name.startswith("<") and not has_source(name):
         generated = code.co_name.startswith("__") and code.co_name.endswith("__")
         return not name.startswith("<frozen ") and not generated
     return not has_source(name)

@@ -58,7 +58,7 @@ MORE_TESTS = """
     def test_known():
         Gate(True)(torch.ones(2, 3))
 """
-PLUGIN = ("-p", "lsp_server.testing.plugin")
+PLUGIN = ("-p", "lsp_server.in_process.pytest_plugin")
 
 
 @pytest.fixture

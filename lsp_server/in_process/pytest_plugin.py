@@ -21,9 +21,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if updates and (config.getoption("numprocesses", None) or hasattr(config, "workerinput")):
         raise pytest.UsageError("--magpy-update-baseline needs all tests in one process: run pytest without -n.")
-    from lsp_server.testing.monitored import Monitored, Unusable
+    from lsp_server.in_process.monitored_tests import MonitoredTests, Unusable
 
     try:
-        config.pluginmanager.register(Monitored.of(config, updates=updates), "magpy-monitored")
+        config.pluginmanager.register(MonitoredTests.of(config, updates=updates), "magpy-monitored")
     except Unusable as error:
         raise pytest.UsageError(str(error)) from None
