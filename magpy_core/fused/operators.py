@@ -9,10 +9,10 @@ them as opaque. Importing the module registers them. Key names: LOSSES, SUM, ALL
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import register_flop_formula
 
 from magpy_core.fused.chunks import Head, chunk_rows, gradients_of, losses_of, precision_of, row_stride
 
@@ -147,13 +147,20 @@ def _products(hidden: Any, weight: Any, wanted: Any) -> int:
     return of_one * (1 + sum(map(bool, wanted[:2])))
 
 
-@register_flop_formula(torch.ops.magpy.linear_cross_entropy)  # type: ignore[untyped-decorator, unused-ignore]
 def _flops_of_losses(hidden: Any, weight: Any, *others: Any, **kwargs: Any) -> int:
     return _products(hidden, weight, (False, False))
 
 
-@register_flop_formula(  # type: ignore[untyped-decorator, unused-ignore]
-    [torch.ops.magpy.linear_cross_entropy_gradients, torch.ops.magpy.linear_cross_entropy_sum]
-)
 def _flops_with_gradients(hidden: Any, weight: Any, *others: Any, **kwargs: Any) -> int:
     return _products(hidden, weight, others[-1])
+
+
+@cache
+def register_flops() -> None:
+    """Makes torch's counter of operations know these operators. Importing the counter imports Triton, where it is
+    installed: whoever counts calls this first."""
+    from torch.utils.flop_counter import register_flop_formula
+
+    packets = torch.ops.magpy
+    register_flop_formula(packets.linear_cross_entropy)(_flops_of_losses)
+    register_flop_formula([packets.linear_cross_entropy_gradients, packets.linear_cross_entropy_sum])(_flops_with_gradients)

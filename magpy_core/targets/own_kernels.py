@@ -17,6 +17,8 @@ from magpy_core.fused import operators
 from magpy_core.targets import ptxas
 from magpy_core.targets.devices import Device
 
+operators.register_flops()
+
 
 def is_own(node: Any) -> bool:
     """Whether a node of a graph calls one of these operators."""

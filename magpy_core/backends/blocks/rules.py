@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch.utils.flop_counter import FlopCounterMode
 
 from magpy_core._compat.torch.fake import is_fake, is_symbolic
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.backends.blocks.units import Unit, Value
 from magpy_core.backends.sharing import viewed, written
+from magpy_core.fused.operators import register_flops
 
 #: A separate call, forward and backward, was measured to take 140 µs more than as a part of a larger graph, on a busy core
 #: where so much work takes 4 ms. An accelerator does more in that time while the host continues (not measured).
@@ -67,6 +67,9 @@ def results_of(
 
     ``leaving``: which outputs go to another unit. The others are results of the graph, and may share memory with each other.
     """
+    from torch.utils.flop_counter import FlopCounterMode  # which imports Triton, where it is installed
+
+    register_flops()
     given = [_copy_of(tensor, mode) for tensor in inputs]
     versions = [_version_of(tensor) for tensor in given]
     with mode, FlopCounterMode(display=False) as counter:

@@ -38,3 +38,16 @@ def test_an_import_without_collections(name: str, module: str, before: str) -> N
     text = _CHILD.format(name=name, module=module, before=before)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_engine_starts_without_them() -> None:
+    """Each takes from half a second to two."""
+    text = "import sys, torch, magpy_core.regions.session, magpy_core.runner.monitoring; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    started = {name.split(".")[0] for name in done.stdout.split() if not name.startswith("torch")}
+    heavy = [
+        name
+        for name in ("torch._dynamo", "torch._inductor.compile_fx", "torch.utils.flop_counter")
+        if name in done.stdout.split()
+    ]
+    assert heavy == [] and not {"triton", "sympy"} & started
