@@ -93,6 +93,9 @@ class Baseline:
                 new.append(finding)
         return BaselineResult(new, known, +left)
 
+    def counts(self, run: str) -> Counter[Entry]:
+        return Counter(self.parts[run].counts) if run in self.parts else Counter()
+
     def knows(self, run: str, finding: Finding, sources: Sources) -> bool:
         """Whether the part of ``run`` has the finding, however often it is found."""
         part = self.parts.get(run)

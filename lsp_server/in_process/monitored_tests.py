@@ -7,7 +7,8 @@ several tests share is one region. The baseline's part for tests is named ``pyte
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,15 @@ class Unusable(Exception):
 
 
 class MonitoredTests:
-    """One pytest process. ``updates``: no test fails, and the findings become the baseline's."""
+    """One pytest process. ``updates``: no test fails, and the findings become the baseline's; unless these are
+    ``all_tests``, it keeps what it has."""
 
-    def __init__(self, root: Path, loaded: Loaded, *, updates: bool) -> None:
+    def __init__(self, root: Path, loaded: Loaded, *, updates: bool, all_tests: bool = True) -> None:
         self._root, self._updates = root, updates
         self._baseline = _baseline(loaded, updates=updates)
         self._sources = Sources()
         self._tests = self._failed = 0
+        self._are_all, self._is_written = all_tests, False
         self._findings = NewFindings(loaded, _PART, root, self._sources)
 
     @staticmethod
@@ -43,7 +46,8 @@ class MonitoredTests:
             loaded = load_for(config.rootpath)
         except ConfigError as error:
             raise Unusable("\n".join(map(str, error.problems))) from None
-        return MonitoredTests(config.rootpath, loaded, updates=updates)
+        all_tests = config.args_source is not pytest.Config.ArgsSource.ARGS
+        return MonitoredTests(config.rootpath, loaded, updates=updates, all_tests=all_tests)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -66,19 +70,30 @@ class MonitoredTests:
         self._findings.take()
         return result
 
-    def pytest_sessionfinish(self) -> None:
-        if self._updates and self._baseline is not None:
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self._are_all = False
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not session.shouldfail
+        if self._updates and self._baseline is not None and ended and self._tests:
+            self._is_written = True
             try:
                 least = max(self._findings.fail_on, Severity.INFORMATION, key=lambda severity: severity.rank)
+                known = Counter() if self._are_all else self._baseline.counts(_PART)
                 self._baseline.replace(_PART, 0, self._findings.all(), least, self._sources)
+                self._baseline.parts[_PART].counts |= known  # those of tests that did not run
                 self._baseline.write()
             except BaselineError as error:
                 raise pytest.UsageError(str(error)) from None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if terminalreporter.config.getoption("numprocesses", None):
+            return  # the tests ran in other processes
         found = count(len(self._findings.all()), "finding")
         text = f"MagPy: {count(self._findings.regions, 'region')} in {count(self._tests, 'test')}, {found}; "
-        if self._updates and self._baseline is not None:
+        if self._updates and not self._is_written:
+            text += "the baseline is as it was, because not all of them have ended."
+        elif self._updates and self._baseline is not None:
             text += f"written to {relative(str(self._baseline.file), self._root)}."
         else:
             text += f"{count(self._failed, 'test')} failed by new ones."

@@ -97,7 +97,8 @@ class CompiledGraphs:
 
     @property
     def bare_callable(self) -> Callable[..., Any]:
-        """The backend's callable of the first segment, without guards and replay. It must have run once."""
+        """The backend's callable of the first segment, without guards and replay: its inputs must be such as the guard lets
+        pass. It must have run once."""
         return self._bare[0]
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.runner.discovery import Discovery, ImportHook
@@ -34,6 +35,7 @@ class Watch:
         clock.on_step = self._monitoring.stepped
         self._discovery = Discovery(self._monitoring)
         self._entrypoint = request.entrypoint
+        os.register_at_fork(after_in_child=self._monitoring.abandon)
         ImportHook(self._discovery.install).install()
 
     def report(self) -> Report:

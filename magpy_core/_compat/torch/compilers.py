@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+import threading
 
 _DYNAMO = "torch._dynamo"
 _INDUCTOR = "torch._inductor.compile_fx"
@@ -26,13 +27,14 @@ def inductor_is_imported() -> bool:
 
 def _import(name: str) -> None:
     """Imports without collections: nearly all objects that an import makes stay, and looking for garbage among them would
-    take a quarter of the time."""
+    take a quarter of the time. Another thread of the program would see that they are off, and might switch them off too."""
     if name in sys.modules:
         return
-    was_enabled = gc.isenabled()
-    gc.disable()
+    switches = gc.isenabled() and threading.active_count() == 1
+    if switches:
+        gc.disable()
     try:
         importlib.import_module(name)
     finally:
-        if was_enabled:
+        if switches:
             gc.enable()

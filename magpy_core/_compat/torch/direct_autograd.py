@@ -5,6 +5,7 @@ for graphs that need it. Key function: `direct_function`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -73,17 +74,19 @@ def _unwrapped(graph: Any) -> Callable[[list[Any]], Any]:
     """What ``graph`` calls, within wrappers that time and record the call, or keep ``torch.compile`` from it."""
     while hasattr(graph, "_torchdynamo_orig_callable"):
         graph = graph._torchdynamo_orig_callable
+    if isinstance(graph, FunctionType):  # which may have the attributes of what it wraps
+        return graph
     run: Callable[[list[Any]], Any] = getattr(graph, "current_callable", None) or graph
     return run
 
 
 def _forward(function: Any, metadata: Any, saved: slice, unchecked: slice, symbols: slice, opaque: slice) -> Apply:
     """Runs the forward graph, and saves what AOTAutograd saves."""
-    count = metadata.num_forward_returns
+    graph, count = function.compiled_fw, metadata.num_forward_returns
     without_gradient = [i for i, info in enumerate(metadata.output_info[:count]) if not info.requires_grad]
 
     def forward(ctx: Any, *inputs: Any) -> tuple[Any, ...]:
-        results = tuple(_unwrapped(function.compiled_fw)(list(inputs)))
+        results = tuple(_unwrapped(graph)(list(inputs)))
         # A saved view would keep the graph of its base.
         ctx.save_for_backward(*[value.detach() if value._is_view() else value for value in results[saved]])
         ctx._tensors_no_vc_check = [value.detach() if value._is_view() else value for value in results[unchecked]]

@@ -96,9 +96,9 @@ def _direct_with_gradients(apply: Callable[..., Any], wrapped: Callable[..., Any
         if is_first:
             is_first = False
             unwrap = torch._C._functorch.unwrap_if_dead
-            is_usual = all(unwrap(value) is value for value in inputs if isinstance(value, torch.Tensor))
+            none_is_left_over = all(unwrap(value) is value for value in inputs if isinstance(value, torch.Tensor))
             results = wrapped(inputs)
-            is_usual = is_usual and keeps_the_same(results)
+            is_usual = none_is_left_over and keeps_the_same(results)
             return results
         if is_usual and torch.is_grad_enabled() and not is_recorded._is_profiler_enabled and not transforms():
             return apply(*inputs)

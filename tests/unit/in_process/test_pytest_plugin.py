@@ -115,6 +115,37 @@ def test_what_is_in_the_baseline_fails_no_test(project: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("options", [["-k", "whole"], ["test_model.py::test_whole"], ["--collect-only"], ["-k", "nothing"]])
+def test_tests_that_did_not_run_keep_what_is_known(project: Path, options: list[str]) -> None:
+    write(project, "pyproject.toml", '[tool.magpy]\nbaseline = "known.json"\n')
+    assert pytest_in(project, "--magpy-update-baseline").returncode == 0
+    known = (project / "known.json").read_text()
+    pytest_in(project, "--magpy-update-baseline", *options)
+    assert (project / "known.json").read_text() == known
+
+
+def test_a_forked_process_is_not_monitored(project: Path) -> None:
+    test = """
+        import gc
+        import os
+        import torch
+        from model import Gate
+
+        def test_fork():
+            Gate(False)(torch.ones(2, 3))
+            child = os.fork()
+            if child == 0:
+                Gate(True)(torch.ones(2, 3))
+                (monitoring,) = (one for one in gc.get_objects() if type(one).__name__ == "Monitoring")
+                os._exit(monitoring.active)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """
+    write(project, "test_model.py", test)
+    done = pytest_in(project, "--magpy")
+    assert done.returncode == 0 and "MagPy: 1 region in 1 test, 0 findings" in done.stdout, done.stdout
+
+
+@pytest.mark.slow
 def test_settings_and_comments_apply(project: Path) -> None:
     write(project, "pyproject.toml", '[tool.magpy]\nignore = ["MP101"]\n')
     assert pytest_in(project, "--magpy").returncode == 0
