@@ -61,7 +61,6 @@ class AotBackend:
         self, gm: torch.fx.GraphModule, inputs: FakeInputs, same_random: bool, tuning: Tuning, checked: bool
     ) -> CompiledGraph:
         device, inductor = default_device(), self.name == "inductor"
-        import_inductor() if inductor else import_dynamo()
         mode, fakes = inputs
         tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
         on_cpu = all(t.device.type == "cpu" for t in tensors)
@@ -82,6 +81,7 @@ class AotBackend:
             return compiled if kept is called else ((lambda *inputs: kept(list(inputs))), kept, sources)
 
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
+            import_inductor() if inductor else import_dynamo()
             graph = prepare(gm, fakes, device)
             fused = fuse_losses(graph, fakes, mode, fusing(tuning.fused_loss))
             if inductor and on_cpu:
