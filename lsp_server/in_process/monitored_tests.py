@@ -36,7 +36,7 @@ class MonitoredTests:
         self._baseline = _baseline(loaded, updates=updates)
         self._sources = Sources()
         self._tests = self._failed = 0
-        self._are_all, self._is_written = all_tests, False
+        self._are_all, self._is_written, self._problem = all_tests, False, ""
         self._findings = NewFindings(loaded, _PART, root, self._sources)
 
     @staticmethod
@@ -75,16 +75,17 @@ class MonitoredTests:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not session.shouldfail
-        if self._updates and self._baseline is not None and ended and self._tests:
+        if not (self._updates and self._baseline is not None and ended and self._tests):
+            return
+        try:
+            least = max(self._findings.fail_on, Severity.INFORMATION, key=lambda severity: severity.rank)
+            known = Counter() if self._are_all else self._baseline.counts(_PART)
+            self._baseline.replace(_PART, 0, self._findings.all(), least, self._sources)
+            self._baseline.parts[_PART].counts |= known  # those of tests that did not run
+            self._baseline.write()
             self._is_written = True
-            try:
-                least = max(self._findings.fail_on, Severity.INFORMATION, key=lambda severity: severity.rank)
-                known = Counter() if self._are_all else self._baseline.counts(_PART)
-                self._baseline.replace(_PART, 0, self._findings.all(), least, self._sources)
-                self._baseline.parts[_PART].counts |= known  # those of tests that did not run
-                self._baseline.write()
-            except BaselineError as error:
-                raise pytest.UsageError(str(error)) from None
+        except BaselineError as error:
+            self._problem, session.exitstatus = str(error), pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if terminalreporter.config.getoption("numprocesses", None):
@@ -92,7 +93,7 @@ class MonitoredTests:
         found = count(len(self._findings.all()), "finding")
         text = f"MagPy: {count(self._findings.regions, 'region')} in {count(self._tests, 'test')}, {found}; "
         if self._updates and not self._is_written:
-            text += "the baseline is as it was, because not all of them have ended."
+            text += self._problem or "the baseline is as it was, because not all of them have ended."
         elif self._updates and self._baseline is not None:
             text += f"written to {relative(str(self._baseline.file), self._root)}."
         else:

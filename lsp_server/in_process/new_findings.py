@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lsp_server.budgets import check_budgets
+from lsp_server.budgets import Budgets, check_budgets
 from lsp_server.config import Loaded
 from lsp_server.formats.view import relative
 from lsp_server.repeats import merged
@@ -33,17 +33,20 @@ class NewFindings:
     @property
     def regions(self) -> int:
         """How many there are so far."""
-        return len(self._watch.report().regions)
+        return self._watch.regions
 
     def all(self) -> list[Finding]:
         """Those so far, without facts and what comments suppress."""
-        report = self._watch.report()
-        exceeded = check_budgets(report, self._budgets, compiled=False)
-        chosen = apply([*report.findings, *exceeded], self.selection, self.sources, flag_unused=False).findings
+        found = self._watch.findings()
+        if self._budgets != Budgets():  # the figures of all regions take time, after each of thousands of tests
+            found += check_budgets(self._watch.report(), self._budgets, compiled=False)
+        chosen = apply(found, self.selection, self.sources, flag_unused=False).findings
         return [finding for finding in merged(chosen) if self.selection.shows(finding)]
 
     def take(self) -> list[Finding]:
         """Those since the last call."""
+        if not self._watch.changed():
+            return []
         new = [finding for finding in self.all() if _identity(finding) not in self._seen]
         self._seen.update(map(_identity, new))
         return new

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import time
 import weakref
@@ -185,7 +186,9 @@ class CompiledGraphs:
             return False
         if compilation.result.code:
             raise CaptureFailed(compilation.result.code, compilation.result.message)
-        if not self._settings.affords(compilation.result.to_load, self._plain_seconds):
+        # While the code of an earlier stage runs, no calls are plain.
+        plain_seconds = math.inf if stage else self._plain_seconds
+        if not self._settings.affords(compilation.result.to_load, plain_seconds):
             return False
         self.compile_seconds = (self.compile_seconds or 0.0) + compilation.result.seconds
         return True

@@ -175,6 +175,19 @@ class Monitoring:
         self._forward.finish()
         self._channel.send({"type": "done", "report": report.to_json()})
 
+    @property
+    def regions(self) -> int:
+        """How many there are."""
+        return 0 if self._session is None else len(self._session.regions)
+
+    def findings(self) -> list[Finding]:
+        """Those so far."""
+        return [*(() if self._session is None else self._session.findings), *self._findings]
+
+    def flush(self) -> None:
+        """Sends what waits."""
+        self._forward.flush()
+
     def report(self, entrypoint: str) -> Report:
         """What is known now."""
         from magpy_core.findings import Report

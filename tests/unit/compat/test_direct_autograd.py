@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,27 +12,14 @@ import torch.fx
 from magpy_core._compat.torch import direct_autograd, direct_calls
 from magpy_core.backends.base import CompiledGraph
 from tests.unit.backends.recorder import compile_recorded
-from tests.unit.compat.test_direct_calls import Operation, graph_of
+from tests.unit.compat.test_direct_calls import Operation, count_wrapped, graph_of
 
 BACKENDS = ("aot_eager", "inductor")
 
 
 @pytest.fixture
-def through_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """One entry for each call that goes through AOTAutograd's wrapper, of graphs that may be called directly."""
-    calls: list[int] = []
-    original = direct_calls._direct_with_gradients
-
-    def direct(apply: Callable[..., Any], wrapped: Any) -> Any:
-        def counted(inputs: list[Any]) -> Any:
-            calls.append(len(inputs))
-            return wrapped(inputs)
-
-        counted.__dict__.update(vars(wrapped))
-        return original(apply, counted)
-
-    monkeypatch.setattr(direct_calls, "_direct_with_gradients", direct)
-    yield calls
+def through_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    return count_wrapped(monkeypatch, "_direct_with_gradients")
 
 
 def compiled_for(operation: Operation, *inputs: torch.Tensor, backend: str = "aot_eager") -> CompiledGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,22 +15,26 @@ from tests.unit.backends.recorder import compile_recorded
 Operation = Callable[[torch.Tensor], Any]
 
 
-@pytest.fixture
-def through_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """One entry for each call that goes through AOTAutograd's wrapper, of graphs that may be called directly."""
+def count_wrapped(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
+    """One entry for each call that goes through AOTAutograd's wrapper, of graphs for which ``name`` makes a direct call."""
     calls: list[int] = []
-    original = direct_calls._direct
+    original = getattr(direct_calls, name)
 
-    def direct(compiled: Any, wrapped: Any) -> Any:
+    def direct(called: Callable[..., Any], wrapped: Any) -> Any:
         def counted(inputs: list[Any]) -> Any:
             calls.append(len(inputs))
             return wrapped(inputs)
 
         counted.__dict__.update(vars(wrapped))
-        return original(compiled, counted)
+        return original(called, counted)
 
-    monkeypatch.setattr(direct_calls, "_direct", direct)
-    yield calls
+    monkeypatch.setattr(direct_calls, name, direct)
+    return calls
+
+
+@pytest.fixture
+def through_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    return count_wrapped(monkeypatch, "_direct")
 
 
 def graph_of(operation: Operation) -> torch.fx.GraphModule:

@@ -49,10 +49,11 @@ def test_inputs_that_share_memory_are_checked() -> None:
         assert checks(Net(), x, x.view(2, 4)) == [4]
 
 
+@pytest.mark.usefixtures("empty_compiler_cache")
 def test_without_the_method_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_checks, "_WRITES", "no_such_method")
     with torch.no_grad():
-        assert checks(Net(), torch.randn(2, 4), torch.randn(2, 4)) in ([0], [4])  # from the cache on disk, or compiled now
+        assert checks(Net(), torch.randn(2, 4), torch.randn(2, 4)) == [4]
 
 
 def test_other_strides_are_another_capture() -> None:

@@ -124,6 +124,12 @@ def test_tests_that_did_not_run_keep_what_is_known(project: Path, options: list[
     assert (project / "known.json").read_text() == known
 
 
+def test_a_baseline_that_can_not_be_written_is_told(project: Path) -> None:
+    write(project, "pyproject.toml", '[tool.magpy]\nbaseline = "no/folder/known.json"\n')
+    done = pytest_in(project, "--magpy-update-baseline", "-k", "whole")
+    assert done.returncode == 4 and "can't be written" in done.stdout and "INTERNAL" not in done.stdout, done.stdout
+
+
 def test_a_forked_process_is_not_monitored(project: Path) -> None:
     test = """
         import gc
