@@ -247,8 +247,8 @@ def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: compilation is added[0] or bool(ready))
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0, load_seconds=0.5))
     monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: True))
-    affords = Overhead.affords_loading
-    monkeypatch.setattr(Overhead, "affords_loading", lambda self, seconds, plain_seconds: True)
+    affords = Overhead.affords_loading  # the second stage, during which no calls are plain, may load by the rule itself
+    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds: not ready or affords(self, *seconds))
     monkeypatch.setattr(AotBackend, "compile", compile_it)
     session = Session(mode="compiled", backend="inductor", background=True, compile_mode="max")
     net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(1, 1), torch.nn.ReLU())
@@ -256,7 +256,6 @@ def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in (2, 3, *[4, 5] * 40):
         region(torch.ones(n, 1))
     assert region.recordings == 2 and region.hits > 40 and not served
-    monkeypatch.setattr(Overhead, "affords_loading", affords)  # calls are no longer plain: the rule does not stop the second
     ready.append(True)
     for n in [4, 5] * 40:
         region(torch.ones(n, 1))
