@@ -28,6 +28,8 @@ FILES = (
     "test_dynamic_programs",
     "test_command_line",
 )
+SHARES = {"test_whole_steps": 4, "test_dynamic_programs": 3, "test_command_line": 2, "test_mixed_precision": 2}
+"""Files whose tests take long are divided among so many processes."""
 STEPS = ("vit_base", "mlp", "resnet18_wide", "vit", "gpt_example", "gan", "unet", "lstm", "bert", "gpt_12", "checkpointed")
 """The rows of the table of whole steps."""
 CALLS = ("3-layer MLP", "50-layer MLP, ModuleList", "50-layer MLP, Sequential")
@@ -70,9 +72,17 @@ def known_files() -> list[str]:
     return [name for name in FILES if name in found] + sorted(found - set(FILES))
 
 
+def _of_file(name: str) -> list[Job]:
+    """A process for each share of its tests."""
+    count = SHARES.get(name, 1)
+    names = [f"{name} {i + 1}/{count}" if count > 1 else name for i in range(count)]
+    file = f"tests/gpu/{name}.py"
+    return [Job(names[i], pytest_command([file, f"--share={i}/{count}"]), are_tests=True) for i in range(count)]
+
+
 def jobs(device: str) -> tuple[list[Job], list[Job]]:
     """What runs side by side, tests and compilations; and what runs alone, the measurements. Both by importance."""
-    tests = [Job(name, pytest_command([f"tests/gpu/{name}.py"]), are_tests=True) for name in known_files()]
+    tests = [job for name in known_files() for job in _of_file(name)]
     warm = [Job(f"compile {name}", part_command("warm", name, device), silence_s=300.0) for name in STEPS]
     beside: list[Job] = []
     for i in range(max(len(tests), len(warm))):

@@ -70,5 +70,15 @@ def _verdict(test: str, outcome: str, seconds: float, message: str) -> dict[str,
     return {"test": test, "outcome": outcome, "seconds": round(seconds, 2), "message": message}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", default="0/1", metavar="I/N", help="only every Nth test, from the Ith on")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    first, count = map(int, config.getoption("--share").split("/"))
+    items[:] = items[first::count]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Verdicts(), "magpy-verdicts")
