@@ -28,7 +28,16 @@ FILES = (
     "test_dynamic_programs",
     "test_command_line",
 )
-SHARES = {"test_whole_steps": 4, "test_dynamic_programs": 3, "test_command_line": 2, "test_mixed_precision": 2}
+SHARES = {
+    "test_whole_steps": 6,
+    "test_gpu_backends": 2,
+    "test_optimizers": 4,
+    "test_mixed_precision": 2,
+    "test_examples": 3,
+    "test_cuda_graphs": 4,
+    "test_dynamic_programs": 3,
+    "test_command_line": 2,
+}
 """Files whose tests take long are divided among so many processes."""
 STEPS = ("vit_base", "mlp", "resnet18_wide", "vit", "gpt_example", "gan", "unet", "lstm", "bert", "gpt_12", "checkpointed")
 """The rows of the table of whole steps."""
