@@ -45,6 +45,13 @@ COVERED_READS = frozenset(
 #: Functions whose result is an object: the current stream of a device, or what a device is.
 STREAM_READS = frozenset({"_accelerator_getStream"})
 DEVICE_PROPERTIES = frozenset({"_get_device_properties"})
+#: Functions that select the current device, of which the first two return the one before.
+DEVICE_SELECTIONS = frozenset(
+    {
+        "_cuda_exchangeDevice", "_cuda_maybeExchangeDevice", "_cuda_setDevice", "_accelerator_exchangeDevice",
+        "_accelerator_maybeExchangeDevice", "_accelerator_setDeviceIndex",
+    }
+)  # fmt: skip
 
 
 def reads_state(fn: Any, args: tuple[Any, ...]) -> bool:

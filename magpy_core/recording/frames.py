@@ -6,6 +6,7 @@ Key type: Frames.
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -27,6 +28,7 @@ from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
 
 _DISABLED_HINT = "Compile the code around the call, or functions that the disabled function calls, as separate regions."
+_DEVICE_MODULES = tuple(TORCH_FOLDER + name + os.sep for name in ("cuda", "xpu", "mtia"))
 _CONTEXTLIB = STDLIB_FOLDER + "contextlib.py"
 
 
@@ -77,6 +79,9 @@ class Frames(Tracker):
         if is_library_file(filename) or is_own_file(filename):
             if code.co_argcount:
                 self._method_of_library(frame)
+            return False
+        if filename.startswith(_DEVICE_MODULES) and self.basics.pauses.in_own_code_of_checkpoint():
+            self.basics.pauses.code = code  # it selects a tensor's device for a moment, for the state of its random stream
             return False
         if self.imports.importing():
             self.basics.pauses.code = FIND_AND_LOAD

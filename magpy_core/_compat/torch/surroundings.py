@@ -152,6 +152,16 @@ def current_stream_number(index: int) -> int:
     return int(torch._C._accelerator_getStream(index).stream_id)
 
 
+def current_device_of(selection: str) -> Callable[[], int] | None:
+    """The function that returns the current device, of those that ``torch._C``'s function of that name selects from; None
+    if no device is in use yet, because asking or selecting would initialize it."""
+    if not torch.cuda.is_initialized():
+        return None
+    name = "_cuda_getDevice" if selection.startswith("_cuda_") else "_accelerator_getDeviceIndex"
+    getter: Callable[[], int] | None = getattr(torch._C, name, None)
+    return getter
+
+
 def watched(tensors: Any) -> bool:
     """The result of ``torch.overrides.has_torch_function`` without the innermost mode."""
     if torch._C._len_torch_function_stack() > 1:

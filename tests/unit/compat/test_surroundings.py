@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 
 from magpy_core._compat.cpython import dict_tags
 from magpy_core._compat.torch import surroundings
+from tests.unit.cuda_build import cuda_build
 
 
 @pytest.fixture(params=["with tags", "without tags"])
@@ -59,3 +61,14 @@ def test_the_version_of_a_table() -> None:
     assert view.value == first
     table["name"] = 2
     assert view.value != first
+
+
+@pytest.mark.parametrize("selection", ["_cuda_exchangeDevice", "_accelerator_maybeExchangeDevice"])
+def test_the_current_device_of_a_selection(selection: str) -> None:
+    with cuda_build() as build:
+        getter = surroundings.current_device_of(selection)
+        assert getter is not None and getter() == 0
+        build.now(index=2)
+        assert getter() == 2
+        with mock.patch.object(torch.cuda, "_initialized", False):
+            assert surroundings.current_device_of(selection) is None, "asking would initialize the device"

@@ -6,10 +6,13 @@ The build is a stand-in (`tests/unit/cuda_build.py`): tensors stay on the CPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import magpy_core
 from magpy_core.recording.calls.devices import Devices
@@ -154,6 +157,101 @@ def test_autocast_for_the_device(build: CudaBuild, dtype: torch.dtype) -> None:
     assert region_of(compiled).hits == 2 and not codes(compiled)
 
 
+@pytest.mark.parametrize("select", [torch.cuda.device, torch.cuda._DeviceGuard, torch.accelerator.device_index])
+def test_selecting_the_current_device_changes_nothing(build: CudaBuild, select: Callable[[int], Any]) -> None:
+    def selects(x: torch.Tensor) -> torch.Tensor:
+        with select(0):
+            return x * 2
+
+    compiled = magpy_core.compile(selects, backend="eager", wait=True)
+    for _ in range(3):
+        assert compiled(torch.ones(1)).item() == 2
+    assert region_of(compiled).hits == 2 and not codes(compiled)
+    build.now(index=3)  # now it selects another one
+    hits = region_of(compiled).hits
+    assert compiled(torch.ones(1)).item() == 2
+    assert region_of(compiled).hits == hits and "MP106" in codes(compiled)
+
+
+@pytest.mark.parametrize("select", [torch.cuda.device, torch.accelerator.device_index])
+def test_selecting_another_device_is_refused(build: CudaBuild, select: Callable[[int], Any]) -> None:
+    def selects(x: torch.Tensor) -> torch.Tensor:
+        with select(1):
+            return x * build.index
+
+    compiled = magpy_core.compile(selects, backend="eager", wait=True)
+    for _ in range(3):
+        assert compiled(torch.ones(1)).item() == 1
+    assert region_of(compiled).hits == 0 and codes(compiled) == {"MP106"}
+    assert build.index == 0
+
+
+def test_selecting_no_device_depends_on_none(build: CudaBuild) -> None:
+    def selects(x: torch.Tensor) -> torch.Tensor:
+        with torch.cuda.device_of(x):  # on the CPU
+            return x * 2
+
+    compiled = magpy_core.compile(selects, backend="eager", wait=True)
+    for index in (0, 1, 0):
+        build.now(index=index)
+        assert compiled(torch.ones(1)).item() == 2
+    assert region_of(compiled).hits == 2 and not codes(compiled)
+
+
+def _checkpointed(**options: Any) -> tuple[Callable[[torch.Tensor], torch.Tensor], torch.nn.Parameter]:
+    torch.manual_seed(1)
+    blocks = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5)) for _ in range(2))
+    optimizer = torch.optim.SGD(blocks.parameters(), lr=0.1)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        for block in blocks:
+            x = x + checkpoint(block, x, use_reentrant=False, **options)
+        loss = x.square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, next(blocks.parameters())
+
+
+@pytest.mark.parametrize("current", [0, 1], ids=["current device", "another device"])
+def test_a_checkpoint_keeps_the_state_of_the_device(build: CudaBuild, current: int) -> None:
+    """It selects the device of its tensors for a moment, and asks for the state of its random stream."""
+    build.now(index=current)
+    plain, expected = _checkpointed()
+    step, weight = _checkpointed()
+    compiled = magpy_core.compile(step, backend="eager", wait=True)
+    asked = mock.Mock(wraps=torch.cuda.get_rng_state)
+    for seed in range(5):
+        results = []
+        for called in (plain, compiled):
+            torch.manual_seed(seed)
+            with mock.patch.object(torch.cuda, "get_rng_state", asked) if called is plain else nullcontext():
+                results.append(called(torch.full((4, 3), float(seed))))
+        assert torch.equal(*results) and build.index == current
+    assert asked.call_count >= 10, "the stand-in was not asked for the state"
+    assert torch.equal(weight, expected)
+    assert region_of(compiled).hits >= 3 and not codes(compiled)
+
+
+def test_the_random_state_of_a_device_is_refused_elsewhere(build: CudaBuild) -> None:
+    """Also in a checkpointed function, which is the program's code."""
+
+    def state(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.cuda.get_rng_state()[0]
+
+    def inside(x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(state, x, use_reentrant=False)
+
+    for function in (state, inside):
+        compiled = magpy_core.compile(function, backend="eager", wait=True)
+        for seed in range(3):
+            build.generator.manual_seed(seed)
+            assert torch.equal(compiled(torch.ones(1)), function(torch.ones(1)))
+        assert region_of(compiled).hits == 0 and codes(compiled)
+
+
 # -- the tracker alone ---------------------------------------------------------------------------------------------------
 
 
@@ -183,4 +281,14 @@ def test_other_calls_are_no_questions(build: CudaBuild) -> None:
     assert not _answered(world, devices, stream.query, (), True)
     assert not _answered(world, devices, torch._C._cuda_getDeviceCount, (), 1)
     assert _answered(world, devices, torch._C._get_device_properties, (0,), object()), "it never changes"
+    assert not _answered(world, devices, torch._C._cuda_exchangeDevice, (1,), 0), "it changes the current device"
     assert world.guards == []
+
+
+def test_the_selected_device_is_guarded(build: CudaBuild) -> None:
+    world = World()
+    devices = world.build(Devices)
+    assert _answered(world, devices, torch._C._cuda_exchangeDevice, (0,), 0)
+    assert _answered(world, devices, torch._C._accelerator_exchangeDevice, (0,), 0)
+    assert _answered(world, devices, torch._C._cuda_maybeExchangeDevice, (-1,), -1)
+    assert world.guards == ["eq torch's cuda_getDevice()", "eq torch's accelerator_getDeviceIndex()"]
