@@ -67,6 +67,8 @@ def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> 
         return f"torch compiles `{name}` incorrectly."
     if _drops_all(node, name):
         return f"`{name}` has the rate 1: compiled code draws random numbers, but plain Python draws none."
+    if _drops_between_layers(node) and any(isinstance(t, torch.Tensor) and t.device.type != "cpu" for t in inputs.values()):
+        return f"`{name}` with dropout draws random numbers on a device that compiled code can't draw."
     if name.startswith("_foreach_") and name.endswith("_"):
         given = [inputs.get(n) for n in node.all_input_nodes]
         if _has_repeated_tensor(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
@@ -81,6 +83,12 @@ def _drops_all(node: torch.fx.Node, name: str) -> bool:
     key, position = _RATES.get(name, ("p", 1)) if name in _RATES or "dropout" in name else ("", 0)
     rate = argument(node, key, position)
     return bool(key) and type(rate) in (int, float) and rate == 1
+
+
+def _drops_between_layers(node: torch.fx.Node) -> bool:
+    """Whether a recurrent layer in training drops values: cuDNN then has random numbers of its own."""
+    rates = [i for i, value in enumerate(node.args) if type(value) is float and value > 0] if is_recurrent(node) else []
+    return any(node.args[i - 1] != 1 and node.args[i + 1] is True for i in rates)
 
 
 def _has_repeated_tensor(node: torch.fx.Node) -> bool:

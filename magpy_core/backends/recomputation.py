@@ -13,7 +13,9 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.operator_schemas import can_repeat, is_tensor, memory, written_memory
+from magpy_core._compat.torch.operators import is_recurrent
 from magpy_core._compat.torch.operators_trace import after, traced_nodes
+from magpy_core._compat.torch.recurrent_layers import taken_apart
 from magpy_core.opgraph.segments import CHECKPOINT
 
 _Node = torch.fx.Node
@@ -33,15 +35,21 @@ class Parts(torch.fx.Interpreter):
     def run_node(self, n: torch.fx.Node) -> Any:
         number = n.meta.get(CHECKPOINT)
         if number is None and n.target is not torch.autograd.grad:
-            return super().run_node(n)
+            return self._run(n)
         before = len(traced_nodes())
-        result = super().run_node(n)
+        result = self._run(n)
         names = [node.name for node in traced_nodes()[before:]]
         if number is None:
             self.backward.update(names)
         else:
             self.checkpoints.update(dict.fromkeys(names, number))
         return result
+
+    def _run(self, n: torch.fx.Node) -> Any:
+        if not is_recurrent(n):
+            return super().run_node(n)
+        with taken_apart([self.env[given] for given in n.all_input_nodes]):
+            return super().run_node(n)
 
 
 def recompute(traced: torch.fx.GraphModule, parts: Parts) -> None:

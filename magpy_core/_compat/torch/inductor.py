@@ -18,6 +18,7 @@ from torch._guards import TracingContext, tracing
 from magpy_core._compat.torch.direct_calls import direct_calls
 from magpy_core._compat.torch.input_checks import unchecked_inputs
 from magpy_core._compat.torch.partition import default_partition
+from magpy_core._compat.torch.recurrent_layers import corrected_layers
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
 from magpy_core._compat.torch.torch_state import get_modes
 
@@ -154,6 +155,7 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
         _unmarked_outputs(context),
         _methods_are_cached(),
         _recurrent_layers(),
+        corrected_layers(),
         direct_calls(),
     ):
         forward = compile_it()
@@ -185,7 +187,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 2
+_GENERATION = 3
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:

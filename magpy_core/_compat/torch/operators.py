@@ -18,9 +18,6 @@ def known_miscompilation(name: str) -> str | None:
     """How this version of torch compiles an operator incorrectly; None if it doesn't."""
     if name == "rrelu" and _VERSION < (2, 12):
         return f"In this torch version, compiled code draws other random numbers for `{name}`."
-    # in 2.11, the decomposition of an LSTM whose input requires a gradient has states with an additional dimension
-    if name == "lstm" and _VERSION < (2, 13):
-        return f"This torch version compiles `{name}` incorrectly: its states get another shape."
     return None
 
 

@@ -236,6 +236,18 @@ def args(i):
     return (torch.randn(2, 5, 3),)
 
 
+# === lstm_dropout
+region = nn.LSTM(3, 4, num_layers=2, dropout=0.5)
+
+
+def args(i):
+    return (torch.randn(3, 2, 3),)
+
+
+def change_rate():
+    region.dropout = 0.25
+
+
 # === gru_cell
 cell = nn.GRUCell(3, 4)
 

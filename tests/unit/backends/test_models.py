@@ -13,7 +13,6 @@ from torch.nn import functional as F
 
 from magpy_core.backends import get_backend
 from magpy_core.backends.fakes import make_fake_inputs
-from magpy_core.findings import Unsupported
 from tests.unit.backends.recorder import compile_recorded, guards_hold, record
 
 BACKENDS = ["eager", "aot_eager", "inductor"]
@@ -141,10 +140,6 @@ def test_layers_equal_eager(name: str, backend: str, grad: bool) -> None:
     with torch.set_grad_enabled(grad):
         gm, inputs = record_custom(module, x) if name == "custom-function" else record(module, x)
         module.load_state_dict(pristine)
-        if name == "lstm" and backend != "eager" and torch.__version__.startswith("2.11."):
-            with pytest.raises(Unsupported, match="another shape"):  # it is taken apart into something else
-                compile_recorded(gm, inputs, backend)
-            return
         compiled = compile_recorded(gm, inputs, backend)
         for _ in range(2):
             for t in [*module.parameters(), *other.parameters(), x, y]:
