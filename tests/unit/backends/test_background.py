@@ -13,9 +13,16 @@ from pathlib import Path
 import psutil
 import pytest
 
+from magpy_core._compat.torch.compilers import import_inductor
 from magpy_core.backends import background
 from magpy_core.backends.background import Compilation, Queue
 from magpy_core.findings import Unsupported
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _imported() -> None:
+    """Each process would import it, in idle time: on a busy machine, that takes longer than a test waits."""
+    import_inductor()
 
 
 def until(condition: Callable[[], object], seconds: float = 30) -> None:
@@ -134,7 +141,10 @@ def test_it_ends_when_it_is_cancelled(tmp_path: Path) -> None:
 
 PROGRAM = """
 import os, sys, time
+from magpy_core._compat.torch.compilers import import_inductor
 from magpy_core.backends.background import Compilation
+
+import_inductor()
 
 def work():
     child = os.fork()  # as a compiler is
