@@ -124,7 +124,7 @@ def stand_in(figures: DeviceFigures) -> None:
     torch.accelerator.current_accelerator = lambda check_available=False: None
     if not hasattr(fake_tensor, "init_gpu_context"):
         raise StandInFailed("torch makes fake tensors of devices in another way")
-    fake_tensor.init_gpu_context = lambda device: None  # torch 2.11 would make a tensor there
+    fake_tensor.init_gpu_context = lambda device: None  # type: ignore[assignment]  # torch 2.11 would make a tensor there
     helpers.set_driver_to_gpu = lambda: None
     _forget_devices()
     triton.runtime.driver.set_active(_Driver(figures))
