@@ -28,7 +28,16 @@ FILES = (
     "test_dynamic_programs",
     "test_command_line",
 )
-SHARES = {"test_whole_steps": 4, "test_dynamic_programs": 3, "test_command_line": 2, "test_mixed_precision": 2}
+SHARES = {
+    "test_whole_steps": 6,
+    "test_gpu_backends": 2,
+    "test_optimizers": 4,
+    "test_mixed_precision": 2,
+    "test_examples": 3,
+    "test_cuda_graphs": 4,
+    "test_dynamic_programs": 3,
+    "test_command_line": 2,
+}
 """Files whose tests take long are divided among so many processes."""
 STEPS = ("vit_base", "mlp", "resnet18_wide", "vit", "gpt_example", "gan", "unet", "lstm", "bert", "gpt_12", "checkpointed")
 """The rows of the table of whole steps."""
@@ -39,13 +48,14 @@ CALLS = ("3-layer MLP", "50-layer MLP, ModuleList", "50-layer MLP, Sequential")
 @dataclass(frozen=True)
 class Job:
     """One child process. ``are_tests``: it is pytest. ``limit_s``: how long it may take in all; ``silence_s``: how long from
-    one event to the next, so how long a single test may take."""
+    one event to the next, so how long a single test may take. ``compilers``: how many kernels it compiles at once."""
 
     name: str
     command: tuple[str, ...]
     are_tests: bool = False
     limit_s: float = 300.0
     silence_s: float = 120.0
+    compilers: int = 1
 
     def only(self, tests: Sequence[str]) -> Job:
         """The same for some of its tests, those that a child which died has left."""
@@ -87,7 +97,7 @@ def jobs(device: str) -> tuple[list[Job], list[Job]]:
     beside: list[Job] = []
     for i in range(max(len(tests), len(warm))):
         beside += [*tests[i : i + 1], *warm[i : i + 1]]
-    steps = [Job(f"step {n}", part_command("step", n, device), limit_s=180.0) for n in STEPS]
-    calls = [Job(f"call {n}", part_command("call", n, device), limit_s=90.0) for n in CALLS]
-    kernels = [Job("kernels", part_command("kernels", "", device), limit_s=120.0)] if device == "cuda" else []
+    steps = [Job(f"step {n}", part_command("step", n, device), limit_s=180.0, compilers=8) for n in STEPS]
+    calls = [Job(f"call {n}", part_command("call", n, device), limit_s=90.0, compilers=8) for n in CALLS]
+    kernels = [Job("kernels", part_command("kernels", "", device), limit_s=120.0, compilers=8)] if device == "cuda" else []
     return beside, [*steps[:2], calls[0], *steps[2:4], *kernels, *steps[4:6], *calls[1:], *steps[6:]]

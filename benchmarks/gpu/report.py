@@ -43,7 +43,6 @@ def environment(device: str) -> dict[str, str]:
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "OMP_NUM_THREADS": "1",
-        "TORCHINDUCTOR_COMPILE_THREADS": "4",  # each of several processes has so many
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
         "MAGPY_GPU_TESTS": device,
@@ -101,7 +100,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _logged(job: Job, seconds: float, log: IO[bytes], env: dict[str, str]) -> Ran:
-    return run(job, seconds, log, env)
+    return run(job, seconds, log, {"TORCHINDUCTOR_COMPILE_THREADS": str(job.compilers), **env})
 
 
 if __name__ == "__main__":

@@ -23,16 +23,18 @@ from benchmarks.whole_step.programs import LARGE, PROGRAMS, Program
 from magpy_core.regions.api import region_of
 
 COMPARED_STEPS = 4
+_DECIDED_STEPS = 24  # until it is known whether the CUDA graph is faster
 _MORE_STEPS = 8  # of torch.compile: what changes from call to call has been compiled anew after these
 _MORE_S = 25.0  # that they may take
 _MOST_DIFFERENT = 0.05  # of what the steps have changed, or three times torch.compile's difference
 _ROUNDS, _SLICE_S = 11, 0.1
-EAGER, THEIRS, REDUCED, OURS, GRAPHED = (
+EAGER, THEIRS, REDUCED, OURS, LAUNCHED, GRAPHED = (
     "eager",
     "torch.compile",
     "reduce-overhead",
     "MagPy, whole step",
-    "the same as a CUDA graph",
+    "without CUDA graphs",
+    "its graph alone",
 )
 
 
@@ -67,11 +69,13 @@ def _compiled_parts(name: str, device: torch.device, backend: str, mode: str | N
     return Contender(program, call if mode else step)
 
 
-def _whole(name: str, device: torch.device, backend: str, *, capturable: bool = False) -> Contender:
+def _whole(
+    name: str, device: torch.device, backend: str, *, capturable: bool = False, cuda_graphs: bool | None = None
+) -> Contender:
     program = _made(name, device)
     if capturable:
         make_capturable(list(program.optimizers.values()))
-    return Contender(program, magpy_core.compile(program.train_step(), backend=backend, wait=True))
+    return Contender(program, magpy_core.compile(program.train_step(), backend=backend, wait=True, cuda_graphs=cuda_graphs))
 
 
 def _contenders(name: str, device: torch.device, backend: str) -> dict[str, Callable[[], Contender]]:
@@ -82,6 +86,7 @@ def _contenders(name: str, device: torch.device, backend: str) -> dict[str, Call
         THEIRS: lambda: _compiled_parts(name, device, backend, None),
     }
     if device.type == "cuda" and backend == "inductor":
+        makers[LAUNCHED] = lambda: _whole(name, device, backend, cuda_graphs=False)
         makers[REDUCED] = lambda: _compiled_parts(name, device, backend, "reduce-overhead")
     return makers
 
@@ -119,7 +124,18 @@ def whole_step(name: str, device: torch.device, backend: str = "inductor") -> Ta
     """One row: milliseconds of a step of each contender, in turns."""
     table = Table(
         f"Whole training steps, ms per step on {device.type}",
-        ["step", EAGER, THEIRS, REDUCED, OURS, GRAPHED, "MagPy / torch.compile", "memory / eager", "differs from eager by"],
+        [
+            "step",
+            EAGER,
+            THEIRS,
+            REDUCED,
+            OURS,
+            LAUNCHED,
+            GRAPHED,
+            "MagPy / torch.compile",
+            "memory / eager",
+            "differs from eager by",
+        ],
     )
     torch.set_float32_matmul_precision("high")  # for all of them: what a user of tensor cores sets
     start = flat(_made(name, device))
@@ -142,8 +158,11 @@ def whole_step(name: str, device: torch.device, backend: str = "inductor") -> Ta
     for who in (THEIRS, REDUCED):
         if who in contenders and not _settled(contenders[who], device):
             table.problems.append(f"{name}: {who} was still compiling when it was timed.")
-    for _ in range(COMPARED_STEPS):  # torch.compile has changed functions that the step calls: it may be captured anew
+    for _ in range(_DECIDED_STEPS):  # torch.compile has changed functions that the step calls: it may be captured anew
         contenders[OURS].call()
+    finished(device)
+    contenders[OURS].call()
+    table.problems += [f"{name}: {reason}" for reason in _not_replayed(contenders[OURS])]
     calls: dict[str, Callable[[], Any]] = {who: contender.call for who, contender in contenders.items()}
     if device.type == "cuda":
         try:
@@ -170,6 +189,12 @@ def _started(make: Callable[[], Contender], device: torch.device) -> Contender:
     return contender
 
 
+def _not_replayed(ours: Contender) -> list[str]:
+    """Why no CUDA graph is used, if none is."""
+    used = [one for capture in magpy_core.captures(ours.call) if capture.hits for one in capture.replayed]
+    return [f"no CUDA graph is used: {one.reason or 'it is no faster'}" for one in used if one.reason or one.is_slower]
+
+
 def _settled(contender: Contender, device: torch.device) -> bool:
     """Make more steps; whether the time for them was enough."""
     end = time.monotonic() + _MORE_S
@@ -188,7 +213,7 @@ def _first_line(error: Exception) -> str:
 def _row(
     name: str, columns: list[str], samples: dict[str, Samples], peaks: dict[str, int | None], differs: float
 ) -> list[str]:
-    times = [milliseconds(min(samples[who].wall)) if who in samples else "-" for who in columns[1:6]]
+    times = [milliseconds(min(samples[who].wall)) if who in samples else "-" for who in columns[1:7]]
     ratio = f"{ratio_of(samples[OURS], samples[THEIRS]).wall_median:.2f}" if THEIRS in samples else "-"
     eager, ours = peaks[EAGER], peaks[OURS]
     memory = f"{ours / eager:.2f}" if eager and ours is not None else "-"

@@ -21,10 +21,11 @@ from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_vers
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.fusing import fuse_losses, fusing
-from magpy_core.backends.gradients import Differentiated, call_without_autograd, without_autograd
+from magpy_core.backends.gradients import Differentiated, call_without_autograd, operations_of, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
-from magpy_core.backends.sharing import saved_and_written
+from magpy_core.backends.replaying import compile_replayed
+from magpy_core.backends.sharing import saved_and_written, written_positions
 from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.backends.undefined import keep_undefined
 from magpy_core.findings import Unsupported
@@ -80,6 +81,10 @@ class AotBackend:
                 kept = keep_undefined(graph, fakes, mode, called)
             return compiled if kept is called else ((lambda *inputs: kept(list(inputs))), kept, sources)
 
+        def compile_whole(graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> compat.Compiled:
+            joined = None if tuning.as_one_graph else compile_blocks(graph, fakes, mode, compile_one)
+            return joined or compile_one(graph, fakes, checked)
+
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             import_inductor() if inductor else import_dynamo()
             graph = prepare(gm, fakes, device)
@@ -91,19 +96,27 @@ class AotBackend:
             if needs_lowering(graph):
                 lowered = Lowering(graph, fakes, mode, compat.hoist() if inductor else None).run()
                 graph, lower_fakes = lowered.graph, lowered.fakes
+            before = graph
             differentiated = without_autograd(graph, lower_fakes, mode)
+            can_replay = inductor and not on_cpu and tuning.replays
+            if can_replay and differentiated is None and not _needs_autograd(tensors):
+                differentiated = operations_of(graph, lower_fakes, mode)
             if differentiated is not None:
                 graph, lower_fakes = differentiated.graph, differentiated.fakes
                 context.enter_context(no_autograd())
-            if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+            if _needs_autograd(tensors):
                 with preserve_torch_state():
                     saved = saved_and_written(graph, lower_fakes, mode)
                 if saved is not None:
                     text = f"Autograd saves `{saved}`, which the region writes, so its backward pass depends on later calls."
                     raise Unsupported("MP902", text)
             with cache.kept() if inductor else nullcontext():
-                joined = None if tuning.as_one_graph else compile_blocks(graph, lower_fakes, mode, compile_one)
-                fn, boxed, sources = joined or compile_one(graph, lower_fakes, checked)
+                if can_replay and differentiated is not None:
+                    written = written_positions(before.graph)
+                    compiled, replayed = compile_replayed(graph, lower_fakes, mode, written, compile_whole)
+                else:
+                    compiled, replayed = compile_whole(graph, lower_fakes), None
+                fn, boxed, sources = compiled
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])
         if differentiated is not None:
             fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)
@@ -112,7 +125,12 @@ class AotBackend:
         placeholders = gm.graph.find_nodes(op="placeholder")
         if uncounted := [i for i, node in enumerate(placeholders) if UNCOUNTED in node.meta]:
             fn, boxed = keep_versions(fn, boxed, uncounted)
-        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None, tuple(fused))
+        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None, tuple(fused), replayed)
+
+
+def _needs_autograd(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether a graph of these inputs is called under autograd."""
+    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
 
 def _reason(backend: str, error: BaseException) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch.fx
 
+from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.fusing import FusedLoss
 from magpy_core.backends.tuning import DEFAULT, Tuning
@@ -20,7 +21,8 @@ class CompiledGraph:
     ``fn(*inputs)`` is the bare callable and returns a tuple or list of outputs. ``boxed([inputs])``, if present, empties its
     list and so saves a copy of the arguments. ``guards``: expressions over ``L``, the list of inputs, that must hold for a
     dynamic capture to be valid; evaluate them with the names of `_compat.torch.fake.guard_namespace()`.
-    ``fused``: the losses that are computed without their logits.
+    ``fused``: the losses that are computed without their logits. ``replayed``: the part of it on a device, if it may be
+    replayed as a CUDA graph.
     """
 
     fn: Callable[..., Sequence[Any]]
@@ -28,6 +30,7 @@ class CompiledGraph:
     guards: list[str] = field(default_factory=list)
     generated_code: str | None = None
     fused: tuple[FusedLoss, ...] = ()
+    replayed: Replayed | None = None
 
 
 class Backend(Protocol):

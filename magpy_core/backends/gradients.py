@@ -80,6 +80,16 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
     return Differentiated(graph, [f.detach() if isinstance(f, torch.Tensor) else f for f in fakes], with_history)
 
 
+def operations_of(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated | None:
+    """``gm``, which is called without autograd, as ATen operations; None if it can't be traced, or its sizes vary."""
+    if not all(isinstance(fake, torch.Tensor) and all(type(n) is int for n in fake.shape) for fake in fakes):
+        return None
+    try:
+        return differentiate(gm, fakes, mode)
+    except (Unsupported, RuntimeError):  # compilers trace it in their own way
+        return None
+
+
 def _order_passes(gm: torch.fx.GraphModule) -> None:
     """Lets each backward pass begin when its roots have been computed: an operation on the way to them that raises has done
     so by then, and nothing that depends on a gradient has been written (``opgraph.raising``)."""

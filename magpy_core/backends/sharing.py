@@ -167,6 +167,12 @@ def written_inputs(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     return {target for node in graph.nodes for target in map(root, written(node)) if target.op == "placeholder"}
 
 
+def written_positions(graph: torch.fx.Graph) -> list[int]:
+    """Which inputs operations write."""
+    changed = written_inputs(graph)
+    return [i for i, node in enumerate(graph.find_nodes(op="placeholder")) if node in changed]
+
+
 def _used(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     """The inputs whose values operations read; creating a view or writing to it is not a read."""
     found = set()

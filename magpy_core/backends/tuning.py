@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,11 +17,18 @@ MODES = ("default", "max", "quick")
 class Tuning:
     """``mode``: ``default``, or ``max``, which tries several kernels and takes longer. ``options``: names and values of
     ``torch._inductor.config``, which override the mode's. They are part of the key of torch's caches. ``fused_loss``: a
-    linear layer and its cross entropy may become one operator (`backends.fusing`); None: the environment decides."""
+    linear layer and its cross entropy may become one operator (`backends.fusing`); None: the environment decides.
+    ``cuda_graphs``: whole steps on a device are replayed as CUDA graphs where that is faster; None: likewise."""
 
     mode: str = "default"
     options: tuple[tuple[str, Any], ...] = ()
     fused_loss: bool | None = None
+    cuda_graphs: bool | None = None
+
+    @property
+    def replays(self) -> bool:
+        """Whether CUDA graphs may be used."""
+        return self.cuda_graphs if self.cuda_graphs is not None else os.environ.get("MAGPY_CUDA_GRAPHS") != "0"
 
     @property
     def as_one_graph(self) -> bool:
@@ -43,7 +51,12 @@ DEFAULT = Tuning()
 
 
 def tuned(
-    backend: str, mode: str, options: Mapping[str, Any] | None = None, *, fused_loss: bool | None = None
+    backend: str,
+    mode: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    fused_loss: bool | None = None,
+    cuda_graphs: bool | None = None,
 ) -> tuple[str, Tuning]:
     """The backend and the tuning for a user's settings. ``quick`` runs the recorded graph itself, operator by operator:
     every option that shortens Inductor's compilation makes its code slower than that (docs/performance.md has the figures).
@@ -57,5 +70,8 @@ def tuned(
     if without and options:
         raise ValueError(f"options apply to Inductor, which {without} does not use.")
     if without:
-        return "eager" if backend == "inductor" else backend, replace(DEFAULT, fused_loss=fused_loss)
-    return backend, Tuning(mode, tuple(inductor_options.checked(options).items()) if options else (), fused_loss)
+        return "eager" if backend == "inductor" else backend, replace(
+            DEFAULT, fused_loss=fused_loss, cuda_graphs=cuda_graphs
+        )
+    chosen = tuple(inductor_options.checked(options).items()) if options else ()
+    return backend, Tuning(mode, chosen, fused_loss, cuda_graphs)

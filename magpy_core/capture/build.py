@@ -18,6 +18,7 @@ from torch.fx.passes.shape_prop import TensorMetadata
 
 from magpy_core._compat.torch.tensor_guards import tensor_check
 from magpy_core._compat.torch.torch_state import Modes
+from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.backends.fusing import FusedLoss
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
@@ -224,6 +225,11 @@ class Capture:
     def fused(self) -> list[FusedLoss]:
         """The losses that its compiled graphs compute without their logits."""
         return [loss for losses in self._graphs.fused.values() for loss in losses]
+
+    @property
+    def replayed(self) -> list[Replayed]:
+        """The parts of its graphs that are on a device and may be replayed as CUDA graphs."""
+        return list(self._graphs.replayed.values())
 
     @property
     def bare_callable(self) -> Callable[..., Any]:

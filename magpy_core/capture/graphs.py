@@ -22,6 +22,7 @@ from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core.backends import background, get_backend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
+from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.fusing import FusedLoss
 from magpy_core.capture.compilers import compiled_wrongly
@@ -92,6 +93,7 @@ class CompiledGraphs:
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
         self.fused: dict[int, tuple[FusedLoss, ...]] = {}  # of each segment
+        self.replayed: dict[int, Replayed] = {}  # of the segments that may be replayed as CUDA graphs
         names.update(
             {f"graph{i}": _Stub(weakref.ref(self), i) for i in range(len(structure.segments))}, shapes_ok=lambda values: True
         )
@@ -239,6 +241,8 @@ class CompiledGraphs:
         self._refuse(segment, inputs)
         compiled = self._run_backend(segment, inputs, stage)
         self.fused[index] = compiled.fused
+        if compiled.replayed is not None:
+            self.replayed[index] = compiled.replayed
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)
         if compiled.guards:

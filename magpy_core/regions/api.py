@@ -147,6 +147,7 @@ def compile(
     same_random: bool = ...,
     wait: bool | None = ...,
     fused_loss: bool | None = ...,
+    cuda_graphs: bool | None = ...,
 ) -> F: ...
 @overload
 def compile(
@@ -161,6 +162,7 @@ def compile(
     same_random: bool = ...,
     wait: bool | None = ...,
     fused_loss: bool | None = ...,
+    cuda_graphs: bool | None = ...,
 ) -> Callable[[F], F]: ...
 def compile(
     target: Any = None,
@@ -174,6 +176,7 @@ def compile(
     same_random: bool = False,
     wait: bool | None = None,
     fused_loss: bool | None = None,
+    cuda_graphs: bool | None = None,
 ) -> Any:
     """Compile a function or bound method, which gives another function, or an nn.Module, in place, which gives that module.
 
@@ -203,7 +206,7 @@ def compile(
     if target is None:
         return functools.partial(
             compile, backend=backend, mode=mode, dynamic=dynamic, fullgraph=fullgraph, options=options, name=name,
-            same_random=same_random, wait=wait, fused_loss=fused_loss,
+            same_random=same_random, wait=wait, fused_loss=fused_loss, cuda_graphs=cuda_graphs,
         )  # fmt: skip
     if not callable(target):
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
@@ -212,7 +215,7 @@ def compile(
     beside = not waits_by_default() if wait is None else not wait
     if dynamic not in (None, True, False):
         raise TypeError(f"dynamic is None, True or False, not {dynamic!r}")
-    backend, tuning = tuned(backend, mode, options, fused_loss=fused_loss)
+    backend, tuning = tuned(backend, mode, options, fused_loss=fused_loss, cuda_graphs=cuda_graphs)
     how = Options(
         "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic,
         on_trial=beside and not fullgraph and backend == "inductor", cut=lambda region: cut(region, _regions.add),

@@ -1,12 +1,13 @@
-"""CUDA graphs: a program that records a compiled step, and MagPy's own graph recorded by a measurement (``Graphed``).
+"""CUDA graphs: those that MagPy replays, one that a program records of a compiled step, and one of a measurement
+(``Graphed``).
 
-MagPy itself replays no CUDA graphs (docs/performance.md says why). Where a program records one, nothing may be recorded or
-compiled by MagPy meanwhile: that would end the program's recording.
+Where a program records one, nothing may be recorded or compiled by MagPy meanwhile: that would end the program's recording.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -15,8 +16,9 @@ from torch import nn
 
 import magpy_core
 from benchmarks.gpu.graphed import Graphed, NotGraphable, make_capturable, unfit
+from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.regions.api import region_of
-from tests.gpu.device import DEVICE, codes, compiled, needs_cuda, served, twice
+from tests.gpu.device import DEVICE, codes, compiled, finished, needs_cuda, served, twice
 
 _WARM = 4
 
@@ -181,3 +183,154 @@ def test_the_step_itself() -> None:
         torch.testing.assert_close(step(), plain.step(), rtol=1e-4, atol=1e-5)
     _same(ours, plain)
     assert served(step) >= 3
+
+
+def _replaying(step: Any) -> Replayed:
+    """What replays the step."""
+    (found,) = [one for capture in magpy_core.captures(step) if capture.hits for one in capture.replayed]
+    return found
+
+
+class _Batches(_Training):
+    """A step over batches that are elsewhere each time, with a learning rate that changes."""
+
+    def __init__(self, kind: str, **options: Any) -> None:
+        self.model = nn.Sequential(nn.Linear(16, 64), nn.BatchNorm1d(64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 4))
+        self.model.to(DEVICE)
+        self.optimizer = getattr(torch.optim, kind)(self.model.parameters(), lr=0.01, **options)
+        self.rates = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.95)
+        self.kept: list[torch.Tensor] = []
+
+    def next_step(self, number: int, step: Any) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(number)
+        x = torch.randn(32, 16, generator=generator).to(DEVICE)
+        y = torch.randint(4, (32,), generator=generator).to(DEVICE)
+        self.kept.append(x)  # so that the next one is elsewhere
+        torch.manual_seed(number)
+        loss: torch.Tensor = step(x, y)
+        self.rates.step()
+        return loss
+
+    def train(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        self.optimizer.zero_grad()
+        loss = F.cross_entropy(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+
+_OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "SGD": {"momentum": 0.9},
+    "Adam": {"foreach": False},
+    "AdamW": {},
+    "NAdam": {"capturable": True},
+}
+
+
+@needs_cuda
+@pytest.mark.parametrize("kind", _OPTIMIZERS)
+def test_whole_steps_are_replayed(kind: str) -> None:
+    """Batches, learning rate, step counts, running statistics and random numbers are those of the step; what the program
+    keeps of earlier steps stays as it was."""
+    plain, ours = twice(lambda: _Batches(kind, **_OPTIMIZERS[kind]))
+    step = compiled(ours.train)
+    losses, gradients = list[tuple[torch.Tensor, torch.Tensor]](), list[tuple[Any, Any]]()
+    for number in range(30):
+        losses.append((ours.next_step(number, step), plain.next_step(number, plain.train)))
+        gradients.append((ours.model[0].weight.grad, plain.model[0].weight.grad))
+        if number == 20:
+            finished()
+    replaying = _replaying(step)
+    assert replaying.replays >= 15 and not replaying.reason and not replaying.is_slower, (vars(replaying), codes(step))
+    for found, wanted in losses + gradients:
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+    _same(ours, plain)
+    for one, other in zip(ours.model.buffers(), plain.model.buffers(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@needs_cuda
+def test_the_random_stream_goes_on_as_in_eager() -> None:
+    """One seed for all steps: each replay draws the next numbers, as many as eager does."""
+    plain, ours = twice(lambda: _Batches("SGD"))
+    step = compiled(ours.train)
+    x, y = torch.randn(32, 16, device=DEVICE), torch.randint(4, (32,), device=DEVICE)
+    torch.manual_seed(0)
+    wanted = [plain.train(x, y).item() for _ in range(24)]
+    torch.manual_seed(0)
+    found = [step(x, y).item() for _ in range(24)]
+    assert found == pytest.approx(wanted, rel=1e-3)
+    assert _replaying(step).replays
+
+
+@needs_cuda
+def test_parameters_that_are_elsewhere() -> None:
+    """A checkpoint that replaces parameters' memory: what is recorded for the old memory is not replayed."""
+    plain, ours = twice(lambda: _Batches("SGD"))
+    step = compiled(ours.train)
+    for number in range(24):
+        for one, train in ((ours, step), (plain, plain.train)):
+            if number == 18:
+                for parameter in one.model.parameters():
+                    parameter.data = parameter.data * 0.5
+            one.next_step(number, train)
+    assert _replaying(step).replays
+    _same(ours, plain)
+
+
+@needs_cuda
+def test_inference_is_replayed() -> None:
+    model = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 4)).to(DEVICE).eval()
+    predict = compiled(lambda x: model(x).softmax(-1))
+    given = [torch.randn(8, 16, device=DEVICE) for _ in range(24)]
+    with torch.no_grad():
+        results = [predict(x) for x in given]
+        finished()
+        results += [predict(x) for x in given]
+        for found, x in zip(results, given * 2, strict=True):
+            torch.testing.assert_close(found, model(x).softmax(-1), rtol=1e-4, atol=1e-5)
+    assert _replaying(predict).replays
+
+
+@needs_cuda
+def test_a_step_that_can_not_be_recorded() -> None:
+    """Whatever waits for the device: the code runs as it is, and torch's random numbers still work."""
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.inv(x @ x.t() + 8 * torch.eye(8, device=DEVICE)) + torch.rand(8, 8, device=DEVICE)
+
+    run = compiled(step)
+    with torch.no_grad():
+        for number in range(12):
+            x = torch.randn(8, 8, device=DEVICE)
+            torch.manual_seed(number)
+            found = run(x)
+            torch.manual_seed(number)
+            torch.testing.assert_close(found, step(x), rtol=1e-4, atol=1e-4)
+    assert torch.rand(4, device=DEVICE).numel() == 4
+
+
+@needs_cuda
+def test_another_stream() -> None:
+    plain, ours = twice(lambda: _Batches("SGD"))
+    step = compiled(ours.train)
+    stream = torch.cuda.Stream()
+    for number in range(24):
+        plain.next_step(number, plain.train)
+        if number % 2:
+            ours.next_step(number, step)
+        else:
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                ours.next_step(number, step)
+            torch.cuda.current_stream().wait_stream(stream)
+    _same(ours, plain)
+
+
+@needs_cuda
+def test_cuda_graphs_can_be_switched_off() -> None:
+    ours = _Batches("SGD")
+    step = compiled(ours.train, cuda_graphs=False)
+    for number in range(8):
+        ours.next_step(number, step)
+    assert served(step) and not [one for capture in magpy_core.captures(step) for one in capture.replayed]

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 import magpy_core
 from benchmarks.whole_step.programs import PROGRAMS, Program
-from tests.gpu.device import BACKEND, DEVICE, IS_CUDA, compiled, generated_code, random_state, served, twice
+from tests.gpu.device import BACKEND, DEVICE, IS_CUDA, compiled, findings, generated_code, random_state, served, twice
 
 _STEPS = 6
 _NEEDS = {"bert": "transformers"}
@@ -55,8 +55,8 @@ def test_it_is_one_graph_and_equals_eager(name: str) -> None:
     plain, ours = twice(lambda: PROGRAMS[name]().to(DEVICE, torch.float64))
     step = _run_both(plain, ours, rtol=1e-6, atol=1e-8)
     captures = magpy_core.captures(step)
-    assert captures and all(capture.is_complete for capture in captures)
-    assert served(step) >= 2
+    assert captures and all(capture.is_complete for capture in captures), findings(step)
+    assert served(step) >= 2, findings(step)
     if BACKEND == "inductor" and IS_CUDA:
         assert "@triton.jit" in generated_code(step)
 

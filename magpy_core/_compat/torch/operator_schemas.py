@@ -1,12 +1,13 @@
 """What the schemas of a traced graph's operations say: which share memory or write it, and which can run again.
 
-Key functions: memory, written_memory, can_repeat, is_tensor.
+Key functions: memory, written_memory, written_by, can_repeat, is_tensor, unrecordable.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 import torch.fx
@@ -31,8 +32,13 @@ def written_memory(graph: torch.fx.Graph, end: _Node | None = None) -> set[_Node
     for node in graph.nodes:
         if node is end:
             break
-        found.update(*(memory(target) for target in _aliased(node, written=True)))
+        found |= written_by(node)
     return found
+
+
+def written_by(node: _Node) -> set[_Node]:
+    """The nodes that may have created the memory that an operation writes."""
+    return set[_Node]().union(*(memory(target) for target in _aliased(node, written=True)))
 
 
 def can_repeat(node: _Node) -> bool:
@@ -43,6 +49,24 @@ def can_repeat(node: _Node) -> bool:
     if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
         return False
     return torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def unrecordable(gm: torch.fx.GraphModule, values: Mapping[_Node, Any]) -> str:
+    """The first operation of ``gm`` that no CUDA graph can record, because its kernel waits for the device; empty if there
+    is none. ``values``: the nodes' example values."""
+    from torch._inductor.utils import get_first_incompatible_cudagraph_node
+
+    before = {node: node.meta.get("val") for node in gm.graph.nodes}
+    for node in gm.graph.nodes:
+        node.meta["val"] = values.get(node)
+    try:
+        found = get_first_incompatible_cudagraph_node(gm)
+    finally:
+        for node, value in before.items():
+            node.meta["val"] = value
+            if value is None:
+                del node.meta["val"]
+    return "" if found is None else str(found.target)
 
 
 def is_tensor(node: _Node) -> bool:

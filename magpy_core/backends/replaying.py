@@ -1,0 +1,49 @@
+"""Compiles a graph without autograd so that its part on a device can be replayed as a CUDA graph. Key function:
+compile_replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch.fx
+
+from magpy_core._compat.torch.inductor import Compiled
+from magpy_core.backends.calling import Boxed
+from magpy_core.backends.cuda_graphs import Replayed
+from magpy_core.backends.host_part import NotSeparable, Part, joined, separate
+
+CompileGraph = Callable[[torch.fx.GraphModule, Sequence[Any]], Compiled]
+
+
+def compile_replayed(
+    gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, written: Collection[int], compile_graph: CompileGraph
+) -> tuple[Compiled, Replayed | None]:
+    """``gm`` compiled by ``compile_graph``, as one if it can't be replayed, and what replays it; None without a device.
+    ``written``: inputs that are written, also if schemas don't say so."""
+    try:
+        parts = separate(gm, fakes, mode, written)
+    except NotSeparable as error:
+        compiled = compile_graph(gm, fakes)
+        return compiled, Replayed(_boxed(compiled), frozenset(), 0, str(error))
+    if parts is None:
+        return compile_graph(gm, fakes), None
+    sources = list[str]()
+
+    def compiled_part(part: Part | None) -> Boxed | None:
+        if part is None:
+            return None
+        found = compile_graph(part.graph, part.fakes)
+        sources.extend(found[2])
+        return _boxed(found)
+
+    numbers, device, counts = (compiled_part(part) for part in (parts.numbers, parts.device, parts.counts))
+    assert device is not None, "a graph on a device has a part there"
+    replayed = Replayed(device, parts.written, parts.place.index or 0)
+    whole = joined(parts, numbers, replayed, counts)
+    return ((lambda *inputs: whole(list(inputs))), whole, sources), replayed
+
+
+def _boxed(compiled: Compiled) -> Boxed:
+    fn, boxed, _ = compiled
+    return boxed or (lambda inputs: fn(*inputs))
