@@ -15,12 +15,12 @@ import gc
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
 
 import torch
 
+from magpy_core._compat.torch.failed_recording import clean_up
 from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core.backends.calling import Boxed
 
@@ -34,13 +34,27 @@ class _Unfit(Exception):
     """A call can't be replayed; the message says why."""
 
 
-@dataclass
 class _Pool:
-    """The memory of all recordings for one stream. They never run at the same time: ``lock``."""
+    """The memory of all recordings for one stream of the program's. They never run at the same time: ``lock``."""
 
-    handle: Any
-    stream: torch.cuda.Stream
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    def __init__(self, device: int) -> None:
+        self.handle = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream(device)
+        self.lock = threading.RLock()
+        self._keeper = torch.cuda.CUDAGraph()  # torch refuses a pool all of whose graphs have been freed
+        self.record(self._keeper, lambda given: [torch.zeros(1, device=self.stream.device)], [])
+
+    def record(self, graph: torch.cuda.CUDAGraph, call: Boxed, given: list[torch.Tensor]) -> Sequence[Any]:
+        """What ``call`` returns, whose kernels are recorded and not run."""
+        torch.cuda.synchronize()
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with _no_collections(), torch.cuda.stream(self.stream):
+            # Other threads (a loader that pins memory) may do what a thread that records may not.
+            graph.capture_begin(pool=self.handle, capture_error_mode="thread_local")
+            try:
+                return call(given)
+            finally:
+                graph.capture_end()
 
 
 _pools: dict[tuple[int, int], _Pool] = {}
@@ -49,9 +63,14 @@ _pools: dict[tuple[int, int], _Pool] = {}
 def _pool(device: int, stream: int) -> _Pool:
     found = _pools.get((device, stream))
     if found is None:
-        found = _Pool(torch.cuda.graph_pool_handle(), torch.cuda.Stream(device))
-        _pools[device, stream] = found
+        found = _pools[device, stream] = _Pool(device)
     return found
+
+
+def _forget(device: int) -> None:
+    """All recordings on ``device`` are invalid: they draw from a generator that the program has no more."""
+    for place in [place for place in _pools if place[0] == device]:
+        del _pools[place]
 
 
 class _Result(NamedTuple):
@@ -77,8 +96,8 @@ class _Recording:
         for i, buffer in zip(self._moving, self._buffers, strict=True):
             given[i] = buffer
         self._graph = torch.cuda.CUDAGraph()
-        outputs = _record(self._graph, call, given, pool)
-        self._outputs = list(outputs)
+        self.pool = pool
+        self._outputs = list(pool.record(self._graph, call, given))
         self._results, self._sources, self._positions = self._plan(inputs)
 
     def _plan(self, inputs: Sequence[torch.Tensor]) -> tuple[list[_Result], list[torch.Tensor], list[int | None]]:
@@ -162,19 +181,6 @@ def _overlaps(tensor: torch.Tensor) -> bool:
     return False
 
 
-def _record(graph: torch.cuda.CUDAGraph, call: Boxed, given: list[torch.Tensor], pool: _Pool) -> Sequence[Any]:
-    """What ``call`` returns, whose kernels are recorded and not run."""
-    torch.cuda.synchronize()
-    pool.stream.wait_stream(torch.cuda.current_stream())
-    with _no_collections(), torch.cuda.stream(pool.stream):
-        # Other threads (a loader that pins memory) may do what a thread that records may not.
-        graph.capture_begin(pool=pool.handle, capture_error_mode="thread_local")
-        try:
-            return call(given)
-        finally:
-            graph.capture_end()
-
-
 @contextmanager
 def _no_collections() -> Iterator[None]:
     """A collection could free what a recording must not touch."""
@@ -241,7 +247,7 @@ class Replayed:
 
     def _replay(self, inputs: list[Any], pool: _Pool) -> Sequence[Any]:
         recording = self._recording
-        if recording is None or not recording.fits(inputs):
+        if recording is None or recording.pool is not pool or not recording.fits(inputs):
             recording = self._recorded(inputs, pool)
             if recording is None:
                 return self._call(inputs)
@@ -273,8 +279,10 @@ class Replayed:
                 self._recording = _Recording(self._call, inputs, self._moving, pool)
             except _Unfit as error:
                 self.reason = str(error)
-            except RuntimeError as error:  # nothing of the call has run: the code runs as it is
+            except RuntimeError as error:  # nothing of the call has run
                 self.reason = f"it can't be recorded: {str(error).splitlines()[0][:160]}"
+                if clean_up(self._device, pool.handle):
+                    _forget(self._device)
         return self._recording
 
     def _sample(self, recording: _Recording, inputs: list[Any], samples: dict[bool, list[_Timed]]) -> Sequence[Any]:

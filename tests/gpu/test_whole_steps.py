@@ -56,7 +56,7 @@ def test_it_is_one_graph_and_equals_eager(name: str) -> None:
     step = _run_both(plain, ours, rtol=1e-6, atol=1e-8)
     captures = magpy_core.captures(step)
     assert captures and all(capture.is_complete for capture in captures), findings(step)
-    assert served(step) >= 2, findings(step)
+    assert served(step) >= 2, [str(found.message) for found in findings(step) if found.code[:3] in ("MP1", "MP9")]
     if BACKEND == "inductor" and IS_CUDA:
         assert "@triton.jit" in generated_code(step)
 

@@ -33,7 +33,7 @@ class _Graph:
 
     def capture_end(self) -> None:
         self._cuda.recording = None
-        self._cuda.recordings += 1
+        self._cuda.recordings += bool(self.work)  # a pool's own is empty
 
     def replay(self) -> None:
         self._cuda.clock += self._cuda.replay_ms
@@ -56,6 +56,8 @@ class _Event:
 
 
 class _Stream:
+    device = torch.device("cpu")
+
     def __init__(self, number: int) -> None:
         self.cuda_stream, self.waited = number, 0
 
@@ -69,7 +71,7 @@ class _Cuda:
     def __init__(self) -> None:
         self.recording: _Graph | None = None
         self.recordings, self.clock, self.plain_ms, self.replay_ms = 0, 0.0, 10.0, 1.0
-        self.is_done, self.device = True, 0
+        self.is_done, self.is_stuck, self.device = True, False, 0
         self.stream = _Stream(0)
 
     @contextmanager
@@ -118,6 +120,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> _Cuda:
     for name, value in replaced.items():
         monkeypatch.setattr(torch.cuda, name, value)
     monkeypatch.setattr(cuda_graphs, "_pools", {})
+    monkeypatch.setattr(cuda_graphs, "clean_up", lambda device, pool: made.is_stuck)
     return made
 
 
@@ -214,6 +217,26 @@ def test_a_recording_that_fails(cuda: _Cuda) -> None:
     replayed, weight = Replayed(cuda.code(step), frozenset({0}), 0), torch.ones(4)
     torch.testing.assert_close(_run(replayed, weight, 10), _wanted(10))
     assert replayed.reason == "it can't be recorded: operation not permitted when stream is capturing"
+
+
+def test_recordings_are_dropped_with_their_generator(cuda: _Cuda) -> None:
+    """One that fails may take the random generator with it that others have been recorded with."""
+    replayed, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
+    _run(replayed, weight, _UNTIL_DECIDED)
+    assert cuda.recordings == 1
+    cuda.is_stuck = True
+
+    def step(x: torch.Tensor) -> list[torch.Tensor]:
+        if cuda.recording is not None:
+            raise RuntimeError("not permitted")
+        return [x * 2]
+
+    other, x = Replayed(cuda.code(step), frozenset(), 0), torch.ones(4)
+    for _ in range(_UNTIL_RECORDED):
+        other([x])
+    assert other.reason
+    _run(replayed, weight, 2)
+    assert cuda.recordings == 2 and not replayed.reason
 
 
 def test_another_stream_or_device_runs_the_code(cuda: _Cuda) -> None:
