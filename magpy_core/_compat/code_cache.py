@@ -211,21 +211,29 @@ def _is_library(name: str) -> bool:
 
 
 def _is_complete(library: Path) -> bool:
-    """Whether a shared library is as long as its header says. Loading a truncated one can crash the process. Linkers write
-    the header last, or rename a complete file."""
+    """Whether a shared library is as long as its headers say: of its sections, and of the segments that are loaded, which
+    tools that change a linked library put behind the others. Loading a truncated one can crash the process. Linkers write
+    the headers last, or rename a complete file."""
     try:
         with open(library, "rb") as file:
             head = file.read(64)
             size = os.fstat(file.fileno()).st_size
+            if head[:4] != b"\x7fELF":
+                return size > 0 and sys.platform != "linux"
+            if len(head) < 64 or head[4] != 2:
+                return False
+            order: Literal["little", "big"] = "little" if head[5] == 1 else "big"
+            segments, sections = (int.from_bytes(head[a : a + 8], order) for a in (32, 40))
+            length, count, each, number = (int.from_bytes(head[a : a + 2], order) for a in (54, 56, 58, 60))
+            file.seek(segments)
+            table = file.read(length * count)
     except OSError:
         return False
-    if head[:4] != b"\x7fELF":
-        return size > 0 and sys.platform != "linux"
-    if len(head) < 64 or head[4] != 2:
+    if len(table) < length * count:
         return False
-    order: Literal["little", "big"] = "little" if head[5] == 1 else "big"
-    start, each, count = (int.from_bytes(head[a:b], order) for a, b in ((40, 48), (58, 60), (60, 62)))
-    return size >= start + each * count
+    starts = range(0, len(table), length) if length else ()
+    ends = [sum(int.from_bytes(table[at + a : at + a + 8], order) for a in (8, 32)) for at in starts]
+    return size >= max([sections + each * number, *ends])
 
 
 def _removed(path: Path) -> bool:

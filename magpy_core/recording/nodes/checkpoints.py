@@ -54,6 +54,7 @@ class Checkpoints(Tracker):
         begun = _Begun(site, last, self._done(), args[1:])
         if not self._begun:
             self.access.writes.existing = Existing()
+            self.basics.pauses.in_checkpoint = True
         self._begun.append(begun)
         self.basics.stack.on_return(lambda result: self._returned(begun, result))
 
@@ -70,6 +71,7 @@ class Checkpoints(Tracker):
         if self._begun:
             return result  # part of the outer one
         self.access.writes.existing = None
+        self.basics.pauses.in_checkpoint = False
         nodes = list(self.ledger.ops.graph.nodes)
         start = nodes.index(begun.last) + 1 if begun.last is not None else 0
         self._count += 1
@@ -80,6 +82,3 @@ class Checkpoints(Tracker):
             if node.op != "placeholder":
                 node.meta[CHECKPOINT] = self._count
         return result
-
-    def active(self) -> bool:
-        return bool(self._begun)

@@ -127,7 +127,8 @@ class OneNode(Tracker):
 
     def function_apply(self, frame: Any) -> bool:
         """``Function.apply`` itself, called without an event (from a library): its node can't be recorded."""
-        if not self.ledger.ops.op_depth and not self.journal.refused:
+        unrecorded = self.ledger.ops.op_depth or self.basics.pauses.in_own_code_of_checkpoint()
+        if not unrecorded and not self.journal.refused:
             self.journal.refuse("MP107", "A library calls an autograd.Function, where the call can't be recorded.")
         return False
 

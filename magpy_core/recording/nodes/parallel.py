@@ -17,14 +17,12 @@ from torch.nn.parallel import DistributedDataParallel
 from magpy_core._compat.torch import data_parallel
 from magpy_core.findings import HERE
 from magpy_core.opgraph.recorder import record_call, unrecorded
-from magpy_core.recording.nodes.checkpoints import Checkpoints
 from magpy_core.recording.tracker import Tracker
 
 
 class ParallelCalls(Tracker):
     """Handlers of the frames of ``DistributedDataParallel``."""
 
-    checkpoints: Checkpoints
     _copied: list[DistributedDataParallel] = field(default_factory=list, init=False)
     """Those in a call that has copied its buffers."""
 
@@ -32,7 +30,7 @@ class ParallelCalls(Tracker):
         """DistributedDataParallel inside the region: its communication becomes part of the graph."""
         module = frame.f_locals.get("self")
         replicas = self.ledger.ops.leaves.replicas
-        if self.ledger.ops.op_depth or self.checkpoints.active():  # the call may be repeated
+        if self.ledger.ops.op_depth or self.basics.pauses.in_checkpoint:  # the call may be repeated
             replicas.cannot_record = True
             self.journal.refuse("MP106", f"{HERE} calls a DistributedDataParallel module inside one operation.")
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,11 +15,6 @@ from torch.utils.checkpoint import checkpoint
 import magpy_core
 from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import plainly
-
-pytestmark = pytest.mark.skipif(
-    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13),
-    reason="refused before torch 2.13 (MP107): there a library calls a custom function in a checkpoint",
-)
 
 
 class Counting(TorchDispatchMode):
@@ -70,3 +66,72 @@ def test_a_function_that_was_replaced_is_called_once_in_a_checkpoint(monkeypatch
         monkeypatch.setattr(torch, "tanh", replaced)
         assert torch.equal(plainly(module, x), compiled(x))
     assert region_of(compiled).hits == 2
+
+
+_KEEPING = """
+class Kept(torch.autograd.Function):
+    @staticmethod
+    def forward(*tensors):
+        return torch.empty((0,))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+def keeping(**options):
+    kept = Kept.apply(torch.empty((0,), requires_grad=True))
+    nodes.append(kept.grad_fn)
+    return original(**options)
+"""
+
+
+def test_a_custom_function_of_the_checkpoint_itself_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one of them, torch 2.11 keeps a checkpoint's arguments."""
+    file, name = torch.utils.checkpoint.__file__, "_get_autocast_kwargs"
+    nodes: list[Any] = []
+    namespace = {"torch": torch, "nodes": nodes, "original": getattr(torch.utils.checkpoint, name)}
+    exec(compile(_KEEPING, file, "exec"), namespace)
+    monkeypatch.setattr(torch.utils.checkpoint, name, namespace["keeping"])
+    module = Block()
+    compiled = magpy_core.compile(module, backend="eager", fullgraph=True)
+    x = torch.ones(2, 3)
+    for _ in range(3):
+        assert torch.equal(plainly(module, x), compiled(x))
+    assert region_of(compiled).hits == 2
+    assert nodes and None not in nodes
+    (capture,) = magpy_core.captures(compiled)
+    assert "empty" not in capture.print_readable()
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return gradient * 2
+
+
+def seeded(x: torch.Tensor) -> Any:
+    return checkpoint(torch.manual_seed, 3, use_reentrant=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (lambda x: checkpoint(torch.tanh, x, use_reentrant=False), None),
+        (lambda x: checkpoint(Doubled.apply, x, use_reentrant=False), "MP107"),
+        (seeded, "MP106"),
+    ],
+    ids=["an operation", "a custom function", "a random stream"],
+)
+def test_what_the_checkpoint_calls_is_the_programs(function: Callable[[torch.Tensor], Any], code: str | None) -> None:
+    compiled = magpy_core.compile(function, backend="eager")
+    for k in range(3):
+        x = torch.full((3,), float(k), requires_grad=True)
+        got, expected = compiled(x), plainly(function, x)
+        assert torch.equal(got, expected) if isinstance(got, torch.Tensor) else got is expected
+    found = [finding.code for finding in region_of(compiled).findings.values()]
+    assert region_of(compiled).hits == (2 if code is None else 0)
+    assert code is None or code in found
