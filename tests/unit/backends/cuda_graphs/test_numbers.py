@@ -10,8 +10,8 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.operators_trace import trace_operators
+from magpy_core.backends.cuda_graphs.numbers import vectorized
 from magpy_core.backends.fakes import make_fake_inputs
-from magpy_core.backends.host_numbers import vectorized
 
 
 def _graph(fn: Callable[..., Any], given: Sequence[torch.Tensor]) -> torch.fx.GraphModule | None:

@@ -11,9 +11,9 @@ import torch.fx
 from magpy_core._compat.torch.inductor import Compiled
 from magpy_core._compat.torch.operator_schemas import is_mutable
 from magpy_core.backends.calling import Boxed
-from magpy_core.backends.cuda_graphs import Replayed
-from magpy_core.backends.host_numbers import vectorized
-from magpy_core.backends.host_part import NotSeparable, Part, joined, separate
+from magpy_core.backends.cuda_graphs.numbers import vectorized
+from magpy_core.backends.cuda_graphs.parts import NotSeparable, Part, joined, separate
+from magpy_core.backends.cuda_graphs.replayed import Replayed
 
 CompileGraph = Callable[[torch.fx.GraphModule, Sequence[Any]], Compiled]
 
