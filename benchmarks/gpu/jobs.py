@@ -64,7 +64,7 @@ class Job:
 
 def pytest_command(selected: Sequence[str]) -> tuple[str, ...]:
     """Without the project's options for pytest: they refuse settings of plugins that such a machine need not have."""
-    options = ("-q", "-o", "addopts=", "-p", "tests.gpu.verdicts", "-p", "no:cacheprovider")
+    options = ("-q", "-o", "addopts=", "-p", "tests.gpu.verdicts", "-p", "no:cacheprovider", "-p", "no:logging")
     return (sys.executable, "-m", "pytest", *options, *selected)
 
 

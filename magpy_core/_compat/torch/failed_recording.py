@@ -1,6 +1,6 @@
 """What torch leaves behind after the recording of a CUDA graph has failed. Key function: clean_up.
 
-The allocator may go on as if the recording went on, and the random generator too: then every later draw of the program raises.
+The allocator may go on as if the recording went on, and the random generator too: then every later draw raises.
 """
 
 from __future__ import annotations
