@@ -13,12 +13,12 @@ TESTS = ROOT / "tests" / "gpu"
 #: The most important first. A file that is not named here comes after them.
 FILES = (
     "test_whole_steps",
-    "test_gpu_backends",
-    "test_optimizers",
-    "test_mixed_precision",
-    "test_linear_cross_entropy",
-    "test_examples",
     "test_cuda_graphs",
+    "test_optimizers",
+    "test_linear_cross_entropy",
+    "test_gpu_backends",
+    "test_mixed_precision",
+    "test_examples",
     "test_device_guards",
     "test_streams",
     "test_loaders",
@@ -64,7 +64,7 @@ class Job:
 
 def pytest_command(selected: Sequence[str]) -> tuple[str, ...]:
     """Without the project's options for pytest: they refuse settings of plugins that such a machine need not have."""
-    options = ("-q", "-o", "addopts=", "-p", "tests.gpu.verdicts", "-p", "no:cacheprovider")
+    options = ("-q", "-o", "addopts=", "-p", "tests.gpu.verdicts", "-p", "no:cacheprovider", "-p", "no:logging")
     return (sys.executable, "-m", "pytest", *options, *selected)
 
 

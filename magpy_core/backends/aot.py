@@ -19,12 +19,12 @@ from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.blocks import compile_blocks
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
+from magpy_core.backends.cuda_graphs import compile_replayed
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.fusing import fuse_losses, fusing
 from magpy_core.backends.gradients import Differentiated, call_without_autograd, operations_of, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
-from magpy_core.backends.replaying import compile_replayed
 from magpy_core.backends.sharing import saved_and_written, written_positions
 from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.backends.undefined import keep_undefined

@@ -224,12 +224,12 @@ class Capture:
     @property
     def fused(self) -> list[FusedLoss]:
         """The losses that its compiled graphs compute without their logits."""
-        return [loss for losses in self._graphs.fused.values() for loss in losses]
+        return [loss for compiled in self._graphs.of_segments.values() for loss in compiled.fused]
 
     @property
     def replayed(self) -> list[Replayed]:
         """The parts of its graphs that are on a device and may be replayed as CUDA graphs."""
-        return list(self._graphs.replayed.values())
+        return [one.replayed for one in self._graphs.of_segments.values() if one.replayed is not None]
 
     @property
     def bare_callable(self) -> Callable[..., Any]:

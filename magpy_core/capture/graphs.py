@@ -22,9 +22,7 @@ from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core.backends import background, get_backend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
-from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.backends.fakes import make_fake_inputs
-from magpy_core.backends.fusing import FusedLoss
 from magpy_core.capture.compilers import compiled_wrongly
 from magpy_core.capture.outcome import CaptureFailed, NotReady
 from magpy_core.capture.settings import Settings
@@ -82,7 +80,6 @@ class CompiledGraphs:
     ) -> None:
         self._trace, self._structure, self._settings, self._kept = trace, structure, settings, kept
         self._names = names
-        self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: list[tuple[Sequence[Any], list[int]]] = []
         # of each segment that has operations, how many of the settings' tunings it has been compiled with
         self._stages = {i: 0 for i, s in enumerate(structure.segments) if s.outputs or s.nodes}
@@ -92,8 +89,7 @@ class CompiledGraphs:
         self.plain_calls = 0
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
-        self.fused: dict[int, tuple[FusedLoss, ...]] = {}  # of each segment
-        self.replayed: dict[int, Replayed] = {}  # of the segments that may be replayed as CUDA graphs
+        self.of_segments: dict[int, CompiledGraph] = {}
         names.update(
             {f"graph{i}": _Stub(weakref.ref(self), i) for i in range(len(structure.segments))}, shapes_ok=lambda values: True
         )
@@ -102,7 +98,7 @@ class CompiledGraphs:
     def bare_callable(self) -> Callable[..., Any]:
         """The backend's callable of the first segment, without guards and replay: its inputs must be such as the guard lets
         pass. It must have run once."""
-        return self._bare[0]
+        return self.of_segments[0].fn
 
     @property
     def is_ready(self) -> bool:
@@ -216,7 +212,7 @@ class CompiledGraphs:
         states = {compilation.state for compilation in self._compilations.values()}
         if "running" in states or "waiting" in states:
             return "running" if "running" in states else "waiting"
-        return "ready" if self._bare and self.is_ready else ""
+        return "ready" if self.of_segments and self.is_ready else ""
 
     @property
     def background_seconds(self) -> float:
@@ -240,15 +236,12 @@ class CompiledGraphs:
         segment = self._structure.segments[index]
         self._refuse(segment, inputs)
         compiled = self._run_backend(segment, inputs, stage)
-        self.fused[index] = compiled.fused
-        if compiled.replayed is not None:
-            self.replayed[index] = compiled.replayed
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)
         if compiled.guards:
             self._add_check(segment, compiled.guards)
         self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
-        fn = self._bare[index] = compiled.fn
+        self.of_segments[index], fn = compiled, compiled.fn
         self._stages[index] = stage + 1
         boxed = compiled.boxed or (lambda inputs: fn(*inputs))
         return functools.partial(_call_locked, _WRITING[self._settings.region_id], boxed) if self._writes(segment) else boxed

@@ -68,10 +68,11 @@ def loss_rows(  # type: ignore[no-untyped-def]
 
     if GRADIENT:
         factor = tl.load(scale + row)
+        sure = tl.full((), 1.0 - SMOOTHING, NUMBER)  # `tl.where` makes float32 of Python's numbers
         for start in range(0, vocabulary, BLOCK):
             at = start + columns
             x = tl.load(logits + at, mask=at < row_stride, other=0.0).to(NUMBER)
-            expected = tl.where(at == wanted, 1.0 - SMOOTHING, 0.0).to(NUMBER)
+            expected = tl.where(at == wanted, sure, 0.0)
             if SMOOTHING > 0:
                 expected += SMOOTHING / vocabulary.to(NUMBER)
             change = (tl.exp(x - log_sum) - expected) * factor

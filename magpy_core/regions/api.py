@@ -200,6 +200,9 @@ def compile(
     ``fused_loss``: on CUDA, a linear layer and the cross entropy of its result may become one operator, which never has all
     logits in memory (MP410), where the logits are large and nothing else uses them. None: if MAGPY_FUSED_LOSS is 1 in the
     environment.
+    ``cuda_graphs``: on CUDA, compiled code without autograd (a whole training step, a call without gradients) is replayed as
+    a CUDA graph where that is possible and measured to be faster (MP411). None: unless MAGPY_CUDA_GRAPHS is 0 in the
+    environment.
 
     Raises UnknownBackend, UnsupportedVersion, TypeError; ValueError for an unknown mode or option.
     """

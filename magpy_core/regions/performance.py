@@ -40,7 +40,15 @@ def performance_findings(region: RegionView, steps: int) -> list[Finding]:
     """What the side-by-side timings of a region's steady calls show; nothing where there are too few."""
     if unready := [capture for capture in region.captures if capture.is_compiling]:
         return [_still_compiling(region, unready)]
-    return list(_measured(region, steps))
+    return [*_not_replayed(region), *_measured(region, steps)]
+
+
+def _not_replayed(region: RegionView) -> list[Finding]:
+    reasons = {one.reason for capture in region.captures if capture.hits for one in capture.replayed if one.reason}
+    return [
+        _finding("MP411", region, f"{region.name} is not replayed as a CUDA graph: {reason}.", None, {"reason": reason})
+        for reason in sorted(reasons)
+    ]
 
 
 def slower_on_trial(region: RegionView, how: str, plain: Sequence[float], compiled: Sequence[float]) -> Finding | None:

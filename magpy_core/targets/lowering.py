@@ -16,7 +16,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch import fake as fake_compat
-from magpy_core._compat.torch import inductor, triton_device
+from magpy_core._compat.torch import forked_autograd, inductor, triton_device
 from magpy_core._compat.torch.torch_state import no_autograd, preserve_torch_state, set_modes
 from magpy_core._compat.torch.triton_lowering import LoweredGraph, LoweredKernel, keeping_places, lower
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
@@ -132,6 +132,7 @@ class _Work:
     def _compiled(self) -> dict[str, list[Any]]:
         figures = _figures(self.device)
         triton_device.stand_in(figures)
+        forked_autograd.allow()  # the program may have run a backward pass on a real device
         # torch loops over the parameters on the CPU, and updates them together on CUDA
         lowered = lowered_graphs(self.captured.capture, combined=self.captured.kind == "optimizer")
         codes: dict[Any, KernelCode] = {}

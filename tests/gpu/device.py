@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +63,12 @@ def findings(target: Any) -> list[Finding]:
 def generated_code(target: Any) -> str:
     """By Inductor, of all captures."""
     return "\n".join(text for capture in magpy_core.captures(target) for text in capture.generated_code)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Of a process that a test starts: it finds MagPy, and what the test's own process finds."""
+    paths = [str(Path(magpy_core.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
 def finished() -> None:

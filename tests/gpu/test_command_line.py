@@ -6,7 +6,6 @@ Skipped without the packages of the command line.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.gpu.device import BACKEND, DEVICE, IS_CUDA
+from tests.gpu.device import BACKEND, DEVICE, IS_CUDA, environment
 from tests.programs.test_examples import EXAMPLES
 
 for package in ("click", "cattrs", "rich", "psutil"):
@@ -30,10 +29,10 @@ def _command(*words: str) -> list[str]:
 def _report(folder: Path, command: str, *options: str, steps: int = 60) -> Any:
     file = folder / "report.json"
     line = _command(command, "--format", "json", "--output", str(file), *options, str(_SCRIPT))
-    env = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent), "MAGPY_COMPILE": "foreground"}
     done = subprocess.run(
         [*line, "--", "--device", DEVICE.type, "--steps", str(steps)],
-        capture_output=True, text=True, env=env, cwd=folder, timeout=110,
+        capture_output=True, text=True, cwd=folder, timeout=110,
+        env=environment(MAGPY_COMPILE="foreground"),
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return json.loads(file.read_text(encoding="utf-8"))
@@ -64,7 +63,7 @@ def test_kernels_of_the_device(tmp_path: Path) -> None:
     """`kernels` for a target, on a machine that has one: the program runs on the device, the list is for the target."""
     done = subprocess.run(
         _command("kernels", str(_SCRIPT), "--", "--device", "cuda", "--steps", "6"), capture_output=True, text=True,
-        cwd=tmp_path, timeout=110, env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        cwd=tmp_path, timeout=110, env=environment(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "triton_" in done.stdout
@@ -73,7 +72,7 @@ def test_kernels_of_the_device(tmp_path: Path) -> None:
 def test_doctor(tmp_path: Path) -> None:
     """It compiles a tiny graph for each device, the CUDA one included, or says what is missing."""
     done = subprocess.run(_command("doctor"), capture_output=True, text=True, cwd=tmp_path, timeout=110,
-                          env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)})  # fmt: skip
+                          env=environment())  # fmt: skip
     assert "Traceback" not in done.stderr + done.stdout, done.stderr + done.stdout
     if IS_CUDA:
         assert "cuda" in done.stdout.lower()

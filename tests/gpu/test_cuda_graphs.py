@@ -195,7 +195,9 @@ class _Batches(_Training):
     """A step over batches that are elsewhere each time, with a learning rate that changes."""
 
     def __init__(self, kind: str, **options: Any) -> None:
-        self.model = nn.Sequential(nn.Linear(16, 64), nn.BatchNorm1d(64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 4))
+        self.model = nn.Sequential(
+            nn.Linear(16, 64, bias=False), nn.BatchNorm1d(64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 4)
+        )  # a bias before the normalization would have gradients of rounding errors alone
         self.model.to(DEVICE)
         self.optimizer = getattr(torch.optim, kind)(self.model.parameters(), lr=0.01, **options)
         self.rates = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.95)
@@ -289,7 +291,7 @@ def test_inference_is_replayed() -> None:
         results += [predict(x) for x in given]
         for found, x in zip(results, given * 2, strict=True):
             torch.testing.assert_close(found, model(x).softmax(-1), rtol=1e-4, atol=1e-5)
-    assert _replaying(predict).replays
+    assert _replaying(predict).replays, vars(_replaying(predict))
 
 
 @needs_cuda
@@ -308,6 +310,30 @@ def test_a_step_that_can_not_be_recorded() -> None:
             torch.manual_seed(number)
             torch.testing.assert_close(found, step(x), rtol=1e-4, atol=1e-4)
     assert torch.rand(4, device=DEVICE).numel() == 4
+
+
+@needs_cuda
+def test_a_recording_that_fails_leaves_the_random_generator_usable() -> None:
+    """Code that waits for the device where nothing said so; what was recorded before draws the right numbers afterwards."""
+
+    def draws(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [inputs[0] + torch.rand(4, device=DEVICE)]
+
+    def waits(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [inputs[0] * float(inputs[0].sum()) + torch.rand(4, device=DEVICE)]
+
+    x = torch.ones(4, device=DEVICE)
+    first, second = Replayed(draws, frozenset(), 0), Replayed(waits, frozenset(), 0)
+    for code, replaying in ((draws, first), (waits, second), (draws, first)):
+        for number in range(8):
+            torch.manual_seed(number)
+            (wanted,) = code([x])
+            torch.manual_seed(number)
+            (found,) = replaying([x])
+            torch.testing.assert_close(found, wanted)
+    assert "can't be recorded" in second.reason and first.replays and not first.reason
+    wanted = [torch.rand(4, device=DEVICE) for _ in range(2)]
+    assert not torch.equal(*wanted)
 
 
 @needs_cuda

@@ -5,32 +5,35 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.gpu.device import BACKEND, DEVICE
-from tests.programs.dynamic import PROGRAMS, seed
-from tests.programs.dynamic_pair import Pair
+from tests.gpu.device import BACKEND, DEVICE, IS_CUDA
+from tests.programs.dynamic import PROGRAMS
+from tests.programs.dynamic_pair import Pair, call_plainly
 from tests.soundness.harness.cuts import without_trials
 
 _CALLS, _COMPILED_CALLS = 12, 6
 _COMPILED = ("early_exit_resnet", "skipnet_feedforward", "moe_top1", "dropblock", "gpt_sampling")
 
 
-def _pair(name: str, backend: str) -> Pair:
-    """Skips a program that does not run on the device in plain Python (it makes an array of NumPy of a tensor, say)."""
-    pair = Pair(name, backend, DEVICE)
+@pytest.fixture(autouse=True)
+def same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients that differ from call to call would round otherwise, or decide otherwise, than the plain program's."""
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+
+
+def _skip_if_plain_python_fails(name: str) -> None:
+    if not IS_CUDA:
+        return  # it runs on the CPU: `tests/programs/test_dynamic_programs.py`
     try:
-        pair.call_plainly(0)
+        call_plainly(name, DEVICE)
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, TypeError) as error:
-        pair.uncompile()
         pytest.skip(f"plain Python does not run on {DEVICE.type}: {str(error).splitlines()[0][:150]}")
-    pair.uncompile()
-    seed(1)
-    return Pair(name, backend, DEVICE)
 
 
 def _check(name: str, backend: str, calls: int) -> None:
-    pair = _pair(name, backend)
+    _skip_if_plain_python_fails(name)
+    pair = Pair(name, backend, DEVICE)
     try:
         for i in range(calls):
             pair.check(i)

@@ -6,7 +6,6 @@ Started as the command line starts them, but without its packages, which a machi
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from magpy_core.runner.launch import Outcome, RunRequest, launch
-from tests.gpu.device import BACKEND, DEVICE
+from tests.gpu.device import BACKEND, DEVICE, environment
 from tests.programs.test_examples import EXAMPLES, losses
 
 _STEPS = {"char_gpt": 30, "image_cnn": 30, "early_exit": 30, "hf_bert": 30, "step_function": 60}
@@ -32,8 +31,7 @@ def _arguments(name: str, folder: Path) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    root = str(EXAMPLES.parent)
-    return {**os.environ, "PYTHONPATH": root, "HF_HUB_OFFLINE": "1", "MAGPY_COMPILE": "foreground"}
+    return environment(HF_HUB_OFFLINE="1", MAGPY_COMPILE="foreground")
 
 
 def _plainly(name: str, folder: Path) -> str:

@@ -1,12 +1,11 @@
 """The operator for a linear layer and its cross entropy on a CUDA device: Triton's kernel and the library's products.
 
-Needs a CUDA device and Triton; elsewhere the module is skipped and says which is missing.
+On the CPU, ATen's operators take the kernel's place.
 """
 
 from __future__ import annotations
 
 import copy
-import importlib.util
 from typing import Any
 
 import pytest
@@ -17,28 +16,24 @@ from torch import nn
 import magpy_core
 from magpy_core.backends import fusing
 from magpy_core.fused import operators
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here: torch.cuda.is_available() is False"),
-    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed"),
-]
+from tests.gpu.device import DEVICE, IS_CUDA, needs_cuda
 
 IGNORED = -1
 
 
-def head(rows: int, width: int, words: int, dtype: torch.dtype, bias: bool = True) -> tuple[Any, ...]:
+def head(rows: int, width: int, words: int, dtype: torch.dtype, bias: bool = True, first: int = 1) -> tuple[Any, ...]:
+    """Every fifth token is ignored, from the ``first`` on."""
     torch.manual_seed(0)
     shapes = ((rows, width), (words, width), (words,))
-    hidden, weight, offset = (torch.randn(shape, device="cuda").to(dtype).requires_grad_() for shape in shapes)
-    target = torch.randint(0, words, (rows,), device="cuda")
-    target[::5] = IGNORED
+    hidden, weight, offset = (torch.randn(shape, device=DEVICE).to(dtype).requires_grad_() for shape in shapes)
+    target = torch.randint(0, words, (rows,), device=DEVICE)
+    target[first::5] = IGNORED
     return hidden, weight, offset if bias else None, target
 
 
 def results(loss: torch.Tensor, given: tuple[Any, ...]) -> list[torch.Tensor]:
     wanted = [tensor for tensor in given[:3] if tensor is not None]
-    factor = torch.linspace(0.5, 1.5, loss.numel(), device="cuda").view(loss.shape).to(loss.dtype)
+    factor = torch.linspace(0.5, 1.5, loss.numel(), device=DEVICE).view(loss.shape).to(loss.dtype)
     return [loss, *torch.autograd.grad(loss, wanted, factor)]
 
 
@@ -57,6 +52,21 @@ def ours(given: tuple[Any, ...], reduction: str, smoothing: float) -> list[torch
     return results(operators.SUM(*given, IGNORED, smoothing, reduction == "mean", wanted)[0], given)
 
 
+def error_of(got: torch.Tensor, want: torch.Tensor) -> float:
+    """The norm of the difference, relative to what is wanted unless that is 0. NaN must be where it is wanted."""
+    assert torch.equal(got.isnan(), want.isnan()), f"{got} instead of {want}"
+    got, want = (each.detach().double().nan_to_num() for each in (got, want))
+    size = float(want.norm())
+    return float((got - want).norm()) / (size or 1.0)
+
+
+def check(given: tuple[Any, ...], reduction: str, smoothing: float) -> None:
+    allowed = {torch.float64: 1e-12, torch.float32: 5e-3}.get(given[0].dtype, 2e-2)  # float32: TF32, if it is allowed
+    pairs = zip(ours(given, reduction, smoothing), in_float64(given, reduction, smoothing), strict=True)
+    for i, (got, want) in enumerate(pairs):
+        assert (error := error_of(got, want)) < allowed, f"result {i}, smoothing {smoothing}: {error}"
+
+
 @pytest.mark.parametrize("shape", [(1, 8, 5), (300, 64, 1000), (700, 96, 5001), (5000, 128, 50_257)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
@@ -65,13 +75,20 @@ def test_values_and_gradients_are_exact_but_for_rounding(
 ) -> None:
     if dtype is torch.float16 and reduction != "none":
         pytest.skip("a rewritten graph computes the losses of float16 one by one")
+    if not IS_CUDA and shape[0] > 1000:
+        pytest.skip("it is large for the CPU")
     for bias, smoothing in ((True, 0.0), (False, 0.1)):
-        given = head(*shape, dtype, bias)
-        for got, want in zip(ours(given, reduction, smoothing), in_float64(given, reduction, smoothing), strict=True):
-            error = (got.double() - want).norm() / want.norm()
-            assert error < {torch.float64: 1e-12, torch.float32: 5e-3}.get(dtype, 2e-2)  # float32: TF32, if it is allowed
+        check(head(*shape, dtype, bias), reduction, smoothing)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_every_token_is_ignored(reduction: str) -> None:
+    """The mean of nothing is NaN, its gradients are 0."""
+    for smoothing in (0.0, 0.1):
+        check(head(1, 8, 5, torch.float64, first=0), reduction, smoothing)
+
+
+@needs_cuda
 def test_results_are_the_same_in_every_run() -> None:
     given = head(4000, 128, 20_001, torch.bfloat16)
     first = [each.clone() for each in ours(given, "mean", 0.0)]
@@ -79,6 +96,7 @@ def test_results_are_the_same_in_every_run() -> None:
         assert all(torch.equal(a, b) for a, b in zip(first, ours(given, "mean", 0.0), strict=True))
 
 
+@needs_cuda
 def test_the_memory_is_that_of_a_chunk() -> None:
     rows, words = 16_384, 50_257
     given = head(rows, 256, words, torch.bfloat16, bias=False)
@@ -104,11 +122,12 @@ class Model(nn.Module):
         return logits, F.cross_entropy(logits.view(-1, logits.size(-1)), y.view(-1), ignore_index=IGNORED)
 
 
+@needs_cuda
 @pytest.mark.parametrize("autocast", [False, True], ids=["float32", "autocast"])
 def test_a_whole_step_uses_it(autocast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusing, "LEAST_BYTES", 1)
     torch.manual_seed(0)
-    model = Model().cuda()
+    model = Model().to(DEVICE)
     twin = copy.deepcopy(model)
 
     def training(model: nn.Module) -> Any:
@@ -116,7 +135,7 @@ def test_a_whole_step_uses_it(autocast: bool, monkeypatch: pytest.MonkeyPatch) -
 
         def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
             optimizer.zero_grad()
-            with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+            with torch.autocast(DEVICE.type, torch.bfloat16, enabled=autocast):
                 _, loss = model(x, y)
             loss.backward()
             optimizer.step()
@@ -126,7 +145,7 @@ def test_a_whole_step_uses_it(autocast: bool, monkeypatch: pytest.MonkeyPatch) -
 
     compiled, plain = magpy_core.compile(training(model), wait=True, fused_loss=True), training(twin)
     for _ in range(3):
-        x, y = (torch.randint(0, 5001, (8, 64), device="cuda") for _ in range(2))
+        x, y = (torch.randint(0, 5001, (8, 64), device=DEVICE) for _ in range(2))
         torch.testing.assert_close(compiled(x, y), plain(x, y), rtol=1e-2, atol=1e-2)
     for a, b in zip(model.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-3)

@@ -1,6 +1,6 @@
 """A program whose control flow depends on data, twice: in plain Python and compiled.
 
-Key types: Pair, Paths (which lines of a program each call runs).
+Key types: Pair, Paths (which lines of a program each call runs). Key function: call_plainly.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map
 
 import magpy_core
 from tests.programs import dynamic
 from tests.programs.dynamic import build, seed
-from tests.programs.dynamic.program import Program
 from tests.soundness.harness.compare import differences
 
 
@@ -109,55 +107,56 @@ def _compared(value: Any) -> Any:
     return value
 
 
+CPU = torch.device("cpu")
+
+
+def call_plainly(name: str, device: torch.device) -> Any:
+    """The first call of a program on ``device`` in plain Python alone: whether it can run there at all."""
+    with _on(device):
+        program = build(name)
+        return program.call(program.input(0))
+
+
+def _on(device: torch.device) -> AbstractContextManager[Any]:
+    """A context in which programs, their inputs and all that they make are on ``device``."""
+    return nullcontext() if device.type == "cpu" else device
+
+
 class Pair:
     """A program built twice alike. The second is compiled; ``check(i)`` makes the i-th call of both and compares them.
 
     ``device``: where the programs and their inputs are; on another one than the CPU, sums need not be the same to the last
     bit."""
 
-    def __init__(self, name: str, backend: str, device: torch.device | None = None) -> None:
-        self.device = device or torch.device("cpu")
+    def __init__(self, name: str, backend: str, device: torch.device = CPU) -> None:
+        self.device = device
         self.paths = Paths(str(Path(dynamic.__file__).with_name(f"{name}.py")))
-        with self._on_device(), self.paths:
+        with _on(device), self.paths:
             self.plain = build(name)
-        with self._on_device():
+        with _on(device):
             self.ours = build(name)
         self.compiled: list[Any] = []
         self.call = self.ours.call
         for region in self.ours.regions:
-            compiled = magpy_core.compile(region, backend=backend, wait=True)
+            compiled = magpy_core.compile(region, backend=backend, wait=True, same_random=True)
             self.compiled.append(compiled)
             if region is self.ours.call:
                 self.call = compiled
         self.taken: list[tuple[int, ...]] = []
         seed(1)
 
-    def _on_device(self) -> AbstractContextManager[Any]:
-        """A context in which tensors are made there."""
-        return nullcontext() if self.device.type == "cpu" else self.device
-
-    def _input(self, program: Program, i: int) -> Any:
-        made = program.input(i)
-        if self.device.type == "cpu":
-            return made
-        return tree_map(lambda value: value.to(self.device) if isinstance(value, torch.Tensor) else value, made)
-
-    def call_plainly(self, i: int) -> Any:
-        """The i-th call of a program in plain Python alone: whether it can run on the device at all."""
-        with self._on_device():
-            return self.plain.call(self._input(self.plain, i))
-
     def check(self, i: int) -> None:
-        with self.paths:
-            mine = self._input(self.plain, i)
-        other = self._input(self.ours, i)
+        with _on(self.device):
+            with self.paths:
+                mine = self.plain.input(i)
+            other = self.ours.input(i)
         before = _streams()
-        with self._on_device(), self.paths:
+        with _on(self.device), self.paths:
             expected = self.plain.call(mine)
         self.taken.append(tuple(self.paths.path))
         after = _streams()
         _restore(before)
-        with self._on_device():
+        with _on(self.device):
             found = self.call(other)
         assert _same_streams(_streams(), after), f"call {i}: the random streams differ"
         close = self.device.type != "cpu"

@@ -32,6 +32,7 @@ ELSEWHERE = {
     "MP406": "tests/programs/test_runner_step_functions.py",  # a step function, which only a program's run shows
     # what is compiled for another device
     **dict.fromkeys(("MP407", "MP408", "MP409", "MP410"), "tests/unit/regions/test_kernels.py"),
+    "MP411": "tests/unit/regions/test_replayed.py",  # on a device
     "MP901": "tests/programs/test_runner_endings.py",  # the engine fails
     "MP902": "tests/unit/backends/test_registry.py",  # a backend that does not compile
     "MP903": "tests/programs/test_runner_endings.py",  # another interpreter

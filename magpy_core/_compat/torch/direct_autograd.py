@@ -21,6 +21,9 @@ _UNCHECKED = "tensors_saved_for_backwards_no_vc_check_slice"
 _SYMBOLS = "symints_saved_for_backwards_slice"
 _OPAQUE = "opaque_objects_saved_for_backwards_slice"
 
+#: The parameters of the function that prepares a backward pass, in versions that don't generate one for each graph.
+_GENERAL = ("ctx_saved_tensors", "ctx_symints", "ctx_opaque_objects", "metadata", "maybe_subclass_metadata", "flat_args")
+
 #: The attributes that the forward pass gives the node for its backward pass.
 _KEPT = frozenset({"_tensors_no_vc_check", "symints", "opaque_objects"})
 
@@ -37,8 +40,9 @@ def direct_function(compiled: Callable[..., Any], metadata: Any) -> Apply | None
     if not all(isinstance(found, slice) for found in slices):
         return None
     methods = {"forward": _forward(function, metadata, *slices)}
-    if getattr(metadata, "num_tensors_saved_with_no_vc_check", None) in (0, None) and _takes_lists(function):
-        methods["backward"] = _backward(function)
+    saves_checked_only = getattr(metadata, "num_tensors_saved_with_no_vc_check", None) in (0, None)
+    if saves_checked_only and (inputs := _inputs_of_backward(function)) is not None:
+        methods["backward"] = _backward(function, inputs)
     name: str = function.__name__  # by which its nodes are known
     return _apply(type(function)(name, (function,), {key: staticmethod(method) for key, method in methods.items()}))
 
@@ -59,9 +63,21 @@ def _is_usual(compiled: Callable[..., Any], function: Any) -> bool:
     )
 
 
-def _takes_lists(function: Any) -> bool:
-    """Whether its ``backward`` gets all gradients as one list, which a function of its own unpacks."""
-    return getattr(function, "boxed_grads_call", False) is True and callable(getattr(function, "_bw_prologue_fn", None))
+def _inputs_of_backward(function: Any) -> Callable[[Any, tuple[Any, ...]], list[Any]] | None:
+    """AOTAutograd's way from the node and what its ``backward`` is given to the inputs of the backward graph."""
+    if getattr(function, "boxed_grads_call", False) is True:  # it is given one list
+        unpack = getattr(function, "_bw_prologue_fn", None)
+        if not callable(unpack):
+            return None
+        return lambda ctx, given: unpack(ctx.saved_tensors, ctx.symints, ctx.opaque_objects, *given)
+    from torch._functorch._aot_autograd import runtime_wrappers
+
+    general: Any = getattr(runtime_wrappers, "_backward_prologue_functional", None)  # in torch 2.11, for all graphs
+    code = getattr(general, "__code__", None)
+    if code is None or code.co_varnames[: code.co_argcount + 1] != _GENERAL:
+        return None
+    metadata = function.metadata
+    return lambda ctx, given: general(ctx.saved_tensors, ctx.symints, ctx.opaque_objects, metadata, None, *given)
 
 
 def _apply(function: Any) -> Apply:
@@ -99,7 +115,7 @@ def _forward(function: Any, metadata: Any, saved: slice, unchecked: slice, symbo
     return never_intercept(forward)
 
 
-def _backward(function: Any) -> Apply:
+def _backward(function: Any, inputs_of: Callable[[Any, tuple[Any, ...]], list[Any]]) -> Apply:
     """Runs the backward graph; differentiated again, by AOTAutograd's way, which refuses it."""
     is_recorded = torch.autograd.profiler
     is_first = True
@@ -110,8 +126,7 @@ def _backward(function: Any) -> Apply:
             is_first = False
             gradients: tuple[Any, ...] = function.backward(ctx, *given)
             return gradients
-        (gradients_list,) = given
-        inputs = function._bw_prologue_fn(ctx.saved_tensors, ctx.symints, ctx.opaque_objects, gradients_list)
+        inputs = inputs_of(ctx, given)
         ctx.maybe_clear_saved_tensors()
         context = _context()
         graph = _unwrapped(function.compiled_bw)

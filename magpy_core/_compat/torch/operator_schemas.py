@@ -69,6 +69,16 @@ def unrecordable(gm: torch.fx.GraphModule, values: Mapping[_Node, Any]) -> str:
     return "" if found is None else str(found.target)
 
 
+def is_mutable(node: _Node) -> bool:
+    """Whether an operation writes an argument."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
+
+def is_pointwise(target: torch._ops.OpOverload) -> bool:
+    """Whether an operation computes each element of its result from the elements in the same place, and writes nothing."""
+    return torch.Tag.pointwise in target.tags and not target._schema.is_mutable
+
+
 def is_tensor(node: _Node) -> bool:
     """Whether the value of an operation is one tensor."""
     if node.target is operator.getitem:

@@ -1,6 +1,6 @@
 """A function's ATen operations as a graph, and an operator that orders them.
 
-Key functions: trace_operators, traced_nodes, after."""
+Key functions: trace_operators, trace_without_writes, traced_nodes, after."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any
     traced.graph.lint()
     traced.recompile()
     return traced
+
+
+def trace_without_writes(gm: torch.fx.GraphModule, fakes: Sequence[Any], fake_mode: Any) -> torch.fx.GraphModule:
+    """The operations of ``gm`` as ones that write nothing but, at the end, its inputs."""
+    run = torch.func.functionalize(lambda *values: tuple(gm(*values)), remove="mutations")
+    return trace_operators(run, fakes, fake_mode)
 
 
 def _make_in_graph(traced: torch.fx.GraphModule, node: torch.fx.Node) -> None:

@@ -87,6 +87,7 @@ def stand_in(figures: DeviceFigures) -> None:
     import torch._inductor.runtime.triton_helpers as helpers
     import triton
     from torch._dynamo.device_interface import CudaInterface
+    from torch._subclasses import fake_tensor
 
     if torch.version.hip is not None:
         raise StandInFailed("this torch is built for ROCm, and compiles for AMD's devices only")
@@ -121,6 +122,9 @@ def stand_in(figures: DeviceFigures) -> None:
     for name in ("get_device_properties", "current_device"):
         setattr(CudaInterface.Worker, name, staticmethod(answers[name]))
     torch.accelerator.current_accelerator = lambda check_available=False: None
+    if not hasattr(fake_tensor, "init_gpu_context"):
+        raise StandInFailed("torch makes fake tensors of devices in another way")
+    fake_tensor.init_gpu_context = lambda device: None  # type: ignore[assignment]  # torch 2.11 would make a tensor there
     helpers.set_driver_to_gpu = lambda: None
     _forget_devices()
     triton.runtime.driver.set_active(_Driver(figures))

@@ -59,7 +59,7 @@ class Reads(AccessTracker):
     def cell_read(self, site: Any, cell: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
-            if not self._keeps_function_of_torch(site, cell):
+            if not self._is_of_torch(site, cell):
                 self.basics.age.assume_internal(cell)  # cells from outside come with their function
             return
         self.journal.site = site
@@ -80,15 +80,20 @@ class Reads(AccessTracker):
         slot = Slot(lambda: cell_value(cell), swap_cell)
         self.facts.values.read(self.sources.make("cell", node.source, None), value, site, slot)
 
-    def _keeps_function_of_torch(self, site: Any, cell: Any) -> bool:
-        """Whether it is the cell of one of torch's decorators with the decorated function, which never changes: guard that.
-        A library (`torch._disable_dynamo`) or MagPy (`Optimizer.step`) may call such a wrapper without an event."""
-        fn = cell_value(cell)
-        if site is None or not site.code.co_filename.startswith(TORCH_FOLDER) or type(fn) is not types.FunctionType:
+    def _is_of_torch(self, site: Any, cell: Any) -> bool:
+        """Whether it is the cell of one of torch's decorators with the decorated function, or of one of its methods with the
+        class for ``super()`` (read in Python 3.12 and later); neither changes, and the function is guarded. A library
+        (`torch._disable_dynamo`, `nn.init`) or MagPy (`Optimizer.step`) may call such code without an event."""
+        if site is None or not site.code.co_filename.startswith(TORCH_FOLDER):
             return False
-        if not fn.__code__.co_filename.startswith(TORCH_FOLDER) or any(fn is made for made in gc.get_objects(0)):
+        value = cell_value(cell)
+        decorated = type(value) is types.FunctionType and value.__code__.co_filename.startswith(TORCH_FOLDER)
+        if not decorated and not (site.name == "__class__" and is_a(value, type)):
             return False
-        self.facts.functions.guard(fn)
+        if any(value is made for made in gc.get_objects(0)):
+            return False
+        if decorated:
+            self.facts.functions.guard(value)
         return True
 
     def attr_read(self, site: Any, obj: Any) -> None:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 MOST_STEPS, EPSILON, PENALTY = 8, 0.01, 0.01
 
@@ -58,7 +58,7 @@ class ACTNet(nn.Module):
 
 def parity(i: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Sequences of vectors of -1, 0 and 1; the class is the parity of the ones. Hard batches have few zeros."""
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     density = 0.1 + 0.9 * torch.rand(1, generator=g)
     x = torch.randint(0, 2, (8, 3, 16), generator=g).float() * 2 - 1
     x = x * (torch.rand(8, 3, 16, generator=g) < density)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WORDS, START, END, LONGEST = 200, 1, 2, 12
 
@@ -69,7 +69,7 @@ class BeamSearch(nn.Module):
 
 
 def source(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     return torch.randint(3, WORDS, (1, 12), generator=g)
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WIDTHS = (24, 48, 96)
 PER_STAGE = 4
@@ -71,7 +71,7 @@ class BlockDrop(nn.Module):
 
 def pictures(i: int) -> torch.Tensor:
     """Two similar pictures."""
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     scene = F.interpolate(torch.randn(1, 3, 5, 5, generator=g), size=32, mode="bilinear")
     return scene * (0.5 + torch.rand(1, generator=g)) + 0.3 * torch.randn(2, 3, 32, 32, generator=g)
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WORDS, PAD, START, END, LONGEST = 300, 0, 1, 2, 18
 
@@ -58,7 +58,7 @@ class AttentionCaptioner(nn.Module):
 
 
 def images(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     return F.interpolate(torch.randn(4, 3, 6, 6, generator=g), size=48, mode="bilinear") * 3
 
 

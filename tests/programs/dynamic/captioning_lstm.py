@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WORDS, START, END, LONGEST = 400, 1, 2, 20
 
@@ -53,7 +53,7 @@ class Captioner(nn.Module):
 
 
 def image(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     return F.interpolate(torch.randn(1, 3, 6, 6, generator=g), size=64, mode="bilinear") * 2
 
 

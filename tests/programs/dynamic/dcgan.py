@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 NOISE, WIDTH = 32, 16
 
@@ -46,7 +46,7 @@ def weights_init(m: nn.Module) -> None:
 
 
 def batch(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     coarse = torch.randn(8, 3, 4, 4, generator=g)
     return torch.tanh(F.interpolate(coarse, size=16, mode="bilinear") * 2)
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 SIZE, STRIDE, CLASSES = 96, 8, 3
 
@@ -59,14 +59,14 @@ class Detector(nn.Module):
             found = scores[label] > self.score_threshold
             if not found.any():
                 continue
-            own_boxes, own_scores = boxes[found].numpy(), scores[label][found].numpy()
+            own_boxes, own_scores = boxes[found].cpu().numpy(), scores[label][found].cpu().numpy()
             for i in nms(own_boxes, own_scores):
                 detections.append((label, float(own_scores[i]), own_boxes[i].tolist()))
         return detections
 
 
 def image(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     picture = 0.2 * torch.randn(1, 3, SIZE, SIZE, generator=g)
     for _ in range(i % 4):  # objects
         x, y = torch.randint(0, SIZE - 32, (2,), generator=g).tolist()

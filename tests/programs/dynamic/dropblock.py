@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 
 class DropBlock2D(nn.Module):
@@ -68,7 +68,7 @@ class Net(nn.Module):
 
 
 def batch(i: int) -> tuple[torch.Tensor, torch.Tensor]:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     return torch.randn(4, 3, 24, 24, generator=g), torch.randint(10, (4,), generator=g)
 
 

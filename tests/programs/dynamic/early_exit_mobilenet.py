@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 CLASSES = 20
 
@@ -74,7 +74,7 @@ class EarlyExitMobileNet(nn.Module):
 
 
 def picture(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     coarse = F.interpolate(torch.randn(1, 3, 5, 5, generator=g), size=64, mode="bilinear")
     return coarse * (0.3 + 2 * torch.rand(1, generator=g)) + 0.3 * torch.randn(1, 3, 64, 64, generator=g)
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 
 class BasicBlock(nn.Module):
@@ -61,7 +61,7 @@ class PatientResNet(nn.Module):
 
 
 def pictures(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     coarse = torch.randn(2, 3, 3, 3, generator=g) * 2
     return F.interpolate(coarse, size=32, mode="nearest") + 0.5 * torch.randn(2, 3, 32, 32, generator=g)
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 LAYOUT = [[32, 32], [64, 64], [96, 96], [128, 128]]
 CLASSES = 10
@@ -59,7 +59,7 @@ class BranchyVGG(nn.Module):
 
 
 def picture(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     contrast, noise = torch.rand(2, generator=g)
     x = torch.linspace(-3, 3, 32)
     waves = torch.sin(x * (1 + 3 * torch.rand(3, 1, generator=g)) + 6 * torch.rand(3, 1, generator=g))

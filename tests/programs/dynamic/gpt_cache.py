@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WORDS, STOP, CONTEXT, WIDTH, HEADS = 120, 0, 14, 128, 4
 
@@ -72,7 +72,7 @@ class Generator(nn.Module):
 
 
 def prompt(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     return torch.randint(1, WORDS, (1, 3 + i % 3), generator=g)
 
 

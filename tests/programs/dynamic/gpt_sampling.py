@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WORDS, STOP, CONTEXT, WIDTH, HEADS = 120, 0, 20, 96, 4
 
@@ -55,7 +55,7 @@ def pick(logits: torch.Tensor, nucleus: bool) -> torch.Tensor:
 
 
 def prompt(i: int) -> tuple[torch.Tensor, bool]:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     return torch.randint(1, WORDS, (1, 2 + i % 4), generator=g), i % 2 == 0
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 
 @dataclass
@@ -59,7 +59,7 @@ class LoggingResNet(nn.Module):
 
 
 def batch(i: int) -> tuple[torch.Tensor, torch.Tensor]:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     contrast = 0.2 + 2.5 * torch.rand(1, generator=g)
     return contrast * torch.randn(4, 3, 32, 32, generator=g), torch.randint(10, (4,), generator=g)
 

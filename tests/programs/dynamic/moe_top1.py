@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WIDTH, EXPERTS, WORDS = 96, 6, 200
 
@@ -63,7 +63,7 @@ class SwitchTransformer(nn.Module):
 
 def sentence(i: int) -> torch.Tensor:
     """A topic has few words: its tokens use few experts."""
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     topic = torch.randint(WORDS, (1 + i % 5,), generator=g)
     return topic[torch.randint(len(topic), (1, 48), generator=g)]
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WIDTH, EXPERTS, CLASSES = 64, 8, 10
 
@@ -61,7 +61,7 @@ class Classifier(nn.Module):
 
 def batch(i: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Samples around one to four centres."""
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     centres = 1.5 * torch.randn(1 + i % 4, 32, generator=g)
     x = centres[torch.randint(len(centres), (64,), generator=g)] + 0.1 * torch.randn(64, 32, generator=g)
     return x, torch.randint(CLASSES, (64,), generator=g)

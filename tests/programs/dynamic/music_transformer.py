@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 EVENTS, END, LONGEST, WIDTH, HEADS = 128, 0, 24, 96, 4
 
@@ -78,7 +78,7 @@ class MusicTransformer(nn.Module):
 
 
 def prior(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     return torch.randint(1, EVENTS, (1, 3), generator=g)
 
 

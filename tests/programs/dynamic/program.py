@@ -1,4 +1,4 @@
-"""A program with data-dependent control flow, as tests and benchmark see it. Key type: Program."""
+"""A program with data-dependent control flow, as tests and benchmark see it. Key type: Program. Key function: generator."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 
@@ -25,3 +26,8 @@ class Program:
     def __post_init__(self) -> None:
         if not self.regions:
             object.__setattr__(self, "regions", (self.model,))
+
+
+def generator(number: int) -> torch.Generator:
+    """For random numbers on the default device: torch draws there from a generator of that device only."""
+    return torch.Generator(torch.get_default_device()).manual_seed(number)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 BITS, WARM_UP = 6, 2
 
@@ -80,7 +80,7 @@ class QuantizedNet(nn.Module):
 
 
 def batch(i: int) -> tuple[torch.Tensor, torch.Tensor]:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     x = torch.randn(4, 3, 24, 24, generator=g)
     if i % 3 == 2:
         x = x * (1 + i % 7)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 RATIOS = (0.5, 0.75)
 
@@ -55,7 +55,7 @@ class SDPointNet(nn.Module):
 
 
 def batch(i: int) -> tuple[torch.Tensor, torch.Tensor]:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     return torch.randn(4, 3, 24, 24, generator=g), torch.randint(10, (4,), generator=g)
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 WORDS, START, END = 120, 1, 2
 TEACHER_FORCING = 0.5
@@ -68,7 +68,7 @@ class Seq2Seq(nn.Module):
 
 def pairs(i: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The task: reverse a sequence. The batches have one of three lengths."""
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     length = (6, 8, 10)[i % 3]
     source = torch.randint(3, WORDS, (8, length), generator=g)
     return source, torch.cat([source.flip(1), torch.full((8, 1), END)], 1)

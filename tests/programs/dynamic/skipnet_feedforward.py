@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 
 class Residual(nn.Module):
@@ -67,7 +67,7 @@ class SkipNet(nn.Module):
 
 
 def picture(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     coarse = F.interpolate(torch.randn(1, 3, 4, 4, generator=g), size=32, mode="bilinear")
     return coarse * (0.3 + 1.5 * torch.rand(1, generator=g)) + 0.4 * torch.rand(1, generator=g) * torch.randn(
         1, 3, 32, 32, generator=g

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 
 def conv_bn(inside: int, outside: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
@@ -69,7 +69,7 @@ class RecurrentSkipNet(nn.Module):
 
 
 def picture(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     coarse = F.interpolate(torch.randn(1, 3, 4, 4, generator=g), size=32, mode="bilinear")
     return coarse * (0.5 + torch.rand(1, generator=g)) + torch.randn(1, 3, 1, 1, generator=g)
 

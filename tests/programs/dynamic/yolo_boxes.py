@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from tests.programs.dynamic.program import Program
+from tests.programs.dynamic.program import Program, generator
 
 CLASSES = 4
 ANCHORS = {16: ((20.0, 20.0), (40.0, 24.0)), 8: ((10.0, 12.0), (16.0, 8.0))}
@@ -72,7 +72,7 @@ class Yolo(nn.Module):
 
 
 def image(i: int) -> torch.Tensor:
-    g = torch.Generator().manual_seed(i)
+    g = generator(i)
     picture = 0.3 * torch.randn(1, 3, 96, 96, generator=g)
     for _ in range(i % 3):
         x, y = torch.randint(0, 64, (2,), generator=g).tolist()

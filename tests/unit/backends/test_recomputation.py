@@ -64,7 +64,7 @@ def count(module: torch.fx.GraphModule, target: Any) -> int:
 
 @pytest.mark.parametrize("part", [plain, with_dropout, in_place, with_view])
 def test_same_values(part: Part) -> None:
-    x, w = torch.randn(4, 4), torch.randn(4, 4, requires_grad=True)
+    x, w = torch.rand(4, 4) / 4, (torch.rand(4, 4) / 4).requires_grad_()  # small: no overflow, since NaN is not equal to NaN
     results = []
     for module in (step(part, marked=False), traced(part), traced(part, marked=False)):
         torch.manual_seed(0)

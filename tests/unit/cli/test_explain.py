@@ -27,7 +27,20 @@ def test_by_code_or_name(name: str) -> None:
 
 def test_a_family_and_several_codes() -> None:
     codes = [entry["code"] for entry in json.loads(explain("MP4", "MP102", "MP401", "--format", "json").output)]
-    assert codes == ["MP401", "MP402", "MP403", "MP404", "MP405", "MP406", "MP407", "MP408", "MP409", "MP410", "MP102"]
+    assert codes == [
+        "MP401",
+        "MP402",
+        "MP403",
+        "MP404",
+        "MP405",
+        "MP406",
+        "MP407",
+        "MP408",
+        "MP409",
+        "MP410",
+        "MP411",
+        "MP102",
+    ]
 
 
 def test_markdown_is_the_documentation_page() -> None:

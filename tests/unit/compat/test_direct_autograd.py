@@ -49,6 +49,32 @@ def test_only_the_first_call_goes_through_the_wrapper(backend: str, through_the_
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_only_the_first_backward_pass_is_that_of_torch(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = direct_autograd._backward
+    calls: list[str] = []
+
+    class Counted:
+        def __init__(self, function: Any) -> None:
+            self.function = function
+
+        def __getattr__(self, name: str) -> Any:
+            calls.append(name)
+            return getattr(self.function, name)
+
+    monkeypatch.setattr(direct_autograd, "_backward", lambda function, *rest: original(Counted(function), *rest))
+    compiled = compiled_for(lambda x: ((x.sin() * x).exp(), x.cos().sum()), leaf(), backend=backend)
+    for _ in range(4):
+        x = leaf()
+        first, second = compiled.fn(x)
+        (first.sum() + 2 * second).backward()
+        y = x.detach().clone().requires_grad_()
+        ((y.sin() * y).exp().sum() + 2 * y.cos().sum()).backward()
+        torch.testing.assert_close(x.grad, y.grad)
+    # the first call of all goes through the wrapper, and the next one is the first of the direct function
+    assert (calls.count("backward"), calls.count("compiled_bw")) == (1, 2)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_result_without_gradient_is_none_in_backward(backend: str) -> None:
     compiled = compiled_for(lambda x: (x.sin(), x.cos()), leaf(), backend=backend)
     for used in (0, 1, 0):

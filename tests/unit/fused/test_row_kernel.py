@@ -39,7 +39,8 @@ def test_the_kernel_computes_what_atens_operators_compute() -> None:
         ("total * tl.exp(highest - shift)", "total"),
         ('tl.where(above == float("-inf"), 0.0, above)', "above"),
         ("tl.where(counts, loss, 0.0)", "loss"),
-        ("at == wanted, 1.0 - SMOOTHING", "at == wanted, 1.0"),
+        ("tl.full((), 1.0 - SMOOTHING, NUMBER)", "tl.full((), 1.0, NUMBER)"),
+        ("at == wanted, sure, 0.0)", "at == wanted, 1.0 - SMOOTHING, 0.0)"),
         ("tl.device_assert(is_class | (counts == 0)", "tl.device_assert(is_class | (counts == 0) | (counts != 0)"),
     ],
 )

@@ -256,10 +256,10 @@ def test_a_checkpoint_with_effects_is_refused() -> None:
     writes = type("Writes", (), {"events": 0, "existing": None})()
     checkpoints = world.build(Checkpoints, access=type("Access", (), {"writes": writes})())
     checkpoints.begin(at, checkpoint.checkpoint, (helper, torch.ones(1)), {"use_reentrant": False})
-    assert checkpoints.active()
+    assert world.pauses.in_checkpoint
     writes.events += 1
     call = world.stack.frames[-1]
     assert call.returned is not None
     call.returned(torch.ones(1))
     assert world.codes == ["MP107"]
-    assert not checkpoints.active()
+    assert not world.pauses.in_checkpoint

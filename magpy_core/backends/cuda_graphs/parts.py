@@ -18,7 +18,14 @@ import torch
 import torch.fx
 from torch.utils._pytree import tree_leaves
 
-from magpy_core._compat.torch.operator_schemas import can_repeat, memory, unrecordable, written_by, written_memory
+from magpy_core._compat.torch.operator_schemas import (
+    can_repeat,
+    is_mutable,
+    memory,
+    unrecordable,
+    written_by,
+    written_memory,
+)
 from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core.backends.calling import Boxed
 
@@ -182,7 +189,7 @@ class _Separation:
         for node in self._host:
             if any(one not in self._host and not self._is_input_of_host(one) for one in node.all_input_nodes):
                 raise NotSeparable("something on the host needs a result of the device")
-            if not (can_repeat(node) or _writes(node) or _makes_constant(node)):
+            if not (can_repeat(node) or is_mutable(node) or _makes_constant(node)):
                 raise NotSeparable(f"`{node.target}` runs on the host")
         writes = [written_by(node) for node in self._operations]
         for node in crossing:
@@ -247,13 +254,9 @@ class _Separation:
         return part.part([part.of[node] for node in results])
 
 
-def _writes(node: _Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
-
-
 def _itself(value: Any) -> Any:
     """The tensor that operations in place return: the one that they were given."""
-    while isinstance(value, _Node) and _writes(value) and "out" not in value.kwargs:
+    while isinstance(value, _Node) and is_mutable(value) and "out" not in value.kwargs:
         schema = value.target._schema  # type: ignore[union-attr]
         first = schema.arguments[0].alias_info
         if len(schema.returns) != 1 or first is None or not first.is_write or not isinstance(value.args[0], _Node):

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from magpy_core.backends import cuda_graphs
-from magpy_core.backends.cuda_graphs import Replayed
+from magpy_core.backends.cuda_graphs import Replayed, recording, replayed
 
 _UNTIL_RECORDED = 4  # calls
 _UNTIL_DECIDED = 3 + 2 * 5 + 1
@@ -33,7 +32,7 @@ class _Graph:
 
     def capture_end(self) -> None:
         self._cuda.recording = None
-        self._cuda.recordings += 1
+        self._cuda.recordings += bool(self.work)  # a pool's own is empty
 
     def replay(self) -> None:
         self._cuda.clock += self._cuda.replay_ms
@@ -56,6 +55,8 @@ class _Event:
 
 
 class _Stream:
+    device = torch.device("cpu")
+
     def __init__(self, number: int) -> None:
         self.cuda_stream, self.waited = number, 0
 
@@ -69,8 +70,9 @@ class _Cuda:
     def __init__(self) -> None:
         self.recording: _Graph | None = None
         self.recordings, self.clock, self.plain_ms, self.replay_ms = 0, 0.0, 10.0, 1.0
-        self.is_done, self.device = True, 0
+        self.is_done, self.is_stuck, self.device = True, False, 0
         self.stream = _Stream(0)
+        self.free, self.retries = 50, 0
 
     @contextmanager
     def on(self, stream: _Stream) -> Iterator[None]:
@@ -114,10 +116,13 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> _Cuda:
         "current_device": lambda: made.device,
         "synchronize": lambda: None,
         "graph_pool_handle": lambda: (0, 0),
+        "mem_get_info": lambda device: (made.free, 100),
+        "memory_stats": lambda device: {"num_alloc_retries": made.retries},
     }
     for name, value in replaced.items():
         monkeypatch.setattr(torch.cuda, name, value)
-    monkeypatch.setattr(cuda_graphs, "_pools", {})
+    monkeypatch.setattr(recording, "_pools", {})
+    monkeypatch.setattr(replayed, "clean_up", lambda device, pool: made.is_stuck)
     return made
 
 
@@ -214,6 +219,53 @@ def test_a_recording_that_fails(cuda: _Cuda) -> None:
     replayed, weight = Replayed(cuda.code(step), frozenset({0}), 0), torch.ones(4)
     torch.testing.assert_close(_run(replayed, weight, 10), _wanted(10))
     assert replayed.reason == "it can't be recorded: operation not permitted when stream is capturing"
+
+
+def test_a_recording_that_leaves_too_little_memory(cuda: _Cuda) -> None:
+    cuda.free = 9
+    replays, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
+    torch.testing.assert_close(_run(replays, weight, 10), _wanted(10))
+    assert replays.reason == "too little memory would be left" and not replays.replays
+
+
+def test_a_recording_that_takes_the_memory_of_the_program(cuda: _Cuda) -> None:
+    """The allocator had to free what the code will need again."""
+
+    def step(weight: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+        cuda.retries += cuda.recording is not None
+        return _step(weight, x)
+
+    replays, weight = Replayed(cuda.code(step), frozenset({0}), 0), torch.ones(4)
+    _run(replays, weight, 10)
+    assert replays.reason == "too little memory would be left"
+
+
+def test_an_input_that_moves_in_the_memory_of_one_that_is_written(cuda: _Cuda) -> None:
+    weight = torch.ones(8)
+    replays = Replayed(cuda.code(lambda whole, part: [part + whole.add_(1)[:1]]), frozenset({0}), 0)
+    for i in range(_UNTIL_RECORDED):
+        replays([weight, weight[i : i + 1]])
+    assert "shares memory with one that it writes" in replays.reason
+
+
+def test_recordings_are_dropped_with_their_generator(cuda: _Cuda) -> None:
+    """One that fails may take the random generator with it that others have been recorded with."""
+    replayed, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
+    _run(replayed, weight, _UNTIL_DECIDED)
+    assert cuda.recordings == 1
+    cuda.is_stuck = True
+
+    def step(x: torch.Tensor) -> list[torch.Tensor]:
+        if cuda.recording is not None:
+            raise RuntimeError("not permitted")
+        return [x * 2]
+
+    other, x = Replayed(cuda.code(step), frozenset(), 0), torch.ones(4)
+    for _ in range(_UNTIL_RECORDED):
+        other([x])
+    assert other.reason
+    _run(replayed, weight, 2)
+    assert cuda.recordings == 2 and not replayed.reason
 
 
 def test_another_stream_or_device_runs_the_code(cuda: _Cuda) -> None:

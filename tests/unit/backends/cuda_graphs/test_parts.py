@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from torch.fx.node import map_aggregate
 
 from magpy_core._compat.torch.operators_trace import trace_operators
+from magpy_core.backends.cuda_graphs.parts import NotSeparable, Part, Separated, joined, separate
 from magpy_core.backends.fakes import make_fake_inputs
-from magpy_core.backends.host_part import NotSeparable, Part, Separated, joined, separate
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 
