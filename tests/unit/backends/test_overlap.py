@@ -10,6 +10,7 @@ import torch
 
 import magpy_core
 from magpy_core.backends.sharing import changed
+from magpy_core.regions.api import region_of
 
 PLACES = [(0, 2), (0, 2), (0, 2), (0, 4), (2, 0), (1, 3), (0, 1), (0, 1), (1, 2), (4, 4), (0, 0), (3, 2)]
 
@@ -163,3 +164,51 @@ def test_a_leaf_is_not_written_after_a_result_was() -> None:
     with pytest.raises(RuntimeError, match="a leaf Variable"):
         compiled(first, leaf)
     assert first.tolist() == [2.0, 2.0] and leaf.tolist() == [1.0, 1.0]
+
+
+def _step_of_two(
+    places: tuple[int, int], memory: torch.Tensor
+) -> tuple[Callable[[], torch.Tensor], list[torch.nn.Parameter]]:
+    """A training step with clipping, whose two parameters of four elements are at these places of one memory."""
+    parameters = [torch.nn.Parameter(memory[at : at + 4]) for at in places]
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    x = torch.linspace(-1, 1, 4)
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = (torch.tanh(parameters[0] * x) * parameters[1]).square().sum()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 0.5)
+        optimizer.step()
+        return loss.detach()
+
+    return step, parameters
+
+
+@pytest.mark.parametrize("places", [(0, 4), (4, 0), (0, 6), (0, 2), (3, 0)])
+def test_a_whole_step_of_parameters_in_one_memory(places: tuple[int, int]) -> None:
+    """As those of a recurrent layer on CUDA, and flat parameters; they move to where they overlap, or no longer do."""
+    memories = [torch.linspace(0.1, 2, 10) for _ in range(2)]
+    (plain, expected), (step, parameters) = (_step_of_two(places, memory) for memory in memories)
+    compiled = magpy_core.compile(step, backend="aot_eager", wait=True)
+    for second in (None, 2, 6):
+        for memory, (_, moved) in zip(memories, (expected, parameters), strict=True):
+            if second is not None:
+                moved.data = memory[second : second + 4]
+        for _ in range(4):
+            torch.testing.assert_close(compiled(), plain())
+            torch.testing.assert_close(memories[1], memories[0])
+    assert region_of(compiled).hits >= 6
+
+
+def test_flat_parameters_outside_of_the_step() -> None:
+    """The memory itself is written between the steps, by a view that the step doesn't know."""
+    memories = [torch.linspace(0.1, 2, 8) for _ in range(2)]
+    (plain, _), (step, _) = (_step_of_two((0, 4), memory) for memory in memories)
+    compiled = magpy_core.compile(step, backend="aot_eager", wait=True)
+    for _ in range(5):
+        torch.testing.assert_close(compiled(), plain())
+        for memory in memories:
+            memory[2:6] *= 0.5
+        torch.testing.assert_close(memories[1], memories[0])
+    assert region_of(compiled).hits >= 2
