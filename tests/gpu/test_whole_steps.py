@@ -16,7 +16,6 @@ from torch.utils._pytree import tree_leaves
 
 import magpy_core
 from benchmarks.whole_step.programs import PROGRAMS, Program
-from magpy_core._compat.torch.operators import known_miscompilation
 from tests.gpu.device import BACKEND, DEVICE, IS_CUDA, compiled, findings, generated_code, random_state, served, twice
 
 _STEPS = 6
@@ -53,8 +52,6 @@ def _run_both(plain: Program, ours: Program, rtol: float, atol: float) -> Any:
 def test_it_is_one_graph_and_equals_eager(name: str) -> None:
     if (package := _NEEDS.get(name)) and importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
-    if name == "lstm" and (reason := known_miscompilation(name)):
-        pytest.skip(reason)
     plain, ours = twice(lambda: PROGRAMS[name]().to(DEVICE, torch.float64))
     step = _run_both(plain, ours, rtol=1e-6, atol=1e-8)
     captures = magpy_core.captures(step)

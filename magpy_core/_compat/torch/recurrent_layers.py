@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import torch
 
@@ -24,13 +23,13 @@ def corrected_layers() -> Iterator[None]:
     from torch._decomp import decompositions
     from torch._dynamo.convert_frame import compile_lock
 
-    # names of every supported version; the lock because another thread may be tracing too
-    with (
-        compile_lock,
-        mock.patch.object(decompositions, "_rnn_helper", _with_dropout(decompositions._rnn_helper)),
-        mock.patch.object(decompositions, "one_layer_lstm", _with_states(decompositions.one_layer_lstm)),
-    ):
-        yield
+    with compile_lock:  # another thread may be tracing too
+        helper, layer = decompositions._rnn_helper, decompositions.one_layer_lstm
+        decompositions._rnn_helper, decompositions.one_layer_lstm = _with_dropout(helper), _with_states(layer)
+        try:
+            yield
+        finally:
+            decompositions._rnn_helper, decompositions.one_layer_lstm = helper, layer
 
 
 @contextmanager
