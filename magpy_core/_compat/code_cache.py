@@ -116,10 +116,12 @@ class CodeCache:
                 wrong = True  # the record itself is damaged
             elif name in known:
                 wrong = file.size != known[name]
-            elif now - file.used > _RECENT_S or not file.size:
+            elif now - file.used > _RECENT_S:
                 wrong = True
+            elif _is_library(name):  # empty while it is linked
+                wrong = not _is_complete(file.path) and not self._is_being_built(file.path)
             else:
-                wrong = _is_library(name) and not _is_complete(file.path) and not self._is_being_built(file.path)
+                wrong = not file.size
             if wrong:
                 removed += _removed(file.path)
         return removed

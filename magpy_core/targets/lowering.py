@@ -6,6 +6,7 @@ assembler. What comes back is plain data.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -126,7 +127,7 @@ class _Work:
         except Unsupported as error:
             problems.append(error.message)
         except Exception as error:  # a compiler may raise anything, and the report says what
-            problems.append(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            problems.append(f"{type(error).__name__}: {' '.join(str(error).split())[:300]} ({_place(error)})")
         return {**found, "problems": problems}
 
     def _compiled(self) -> dict[str, list[Any]]:
@@ -173,6 +174,12 @@ class _Work:
         if _has_backward(self.captured.capture):
             return "step"
         return graph.graph
+
+
+def _place(error: Exception) -> str:
+    """Where an error was raised."""
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(raised.filename).name}:{raised.lineno}, {raised.name}"
 
 
 def grouped(kernels: Iterable[Kernel]) -> list[Kernel]:

@@ -41,7 +41,10 @@ class _Number:
 
 @dataclass(eq=False)
 class _Kind:
+    """``broadcasts``: an argument that is the same for all members need not be repeated."""
+
     make: Callable[[torch.fx.Graph, list[torch.fx.Node]], torch.fx.Node]
+    broadcasts: bool = True
     members: list[_Number] = field(default_factory=list)
     vector: torch.fx.Node | None = None
 
@@ -132,7 +135,7 @@ class _Vectors:
             return self._of_lists(name, target, args, node.kwargs)
         if name == "full" and args[0] == []:
             return self._number(target, ([1], *args[1:]), node.kwargs)
-        if not is_pointwise(target) and name != "_to_copy":
+        if not is_pointwise(target) and name not in ("_to_copy", "copy"):
             raise _Unknown
         return self._number(target, args, node.kwargs)
 
@@ -157,7 +160,9 @@ class _Vectors:
             given = tuple(next(rest) if isinstance(value, torch.fx.Node) else value for value in args)
             return graph.call_function(target, given, dict(kwargs))
 
-        kind = self._kinds.setdefault((key, tuple(id(one.kind) for one in of)), _Kind(make))
+        kind = self._kinds.setdefault(
+            (key, tuple(id(one.kind) for one in of)), _Kind(make, target is not torch.ops.aten.copy.default)
+        )
         return self._new(kind, of, key=(key, tuple(id(one) for one in of)))
 
     def _computed(self, kind: _Kind) -> torch.fx.Node:
@@ -165,7 +170,9 @@ class _Vectors:
         if kind.vector is None:
             arguments = list(zip(*(one.of for one in kind.members), strict=True))
             shared = [list(dict.fromkeys(numbers)) for numbers in arguments]  # one number for all is broadcast
-            given = [one if len(one) == 1 else numbers for one, numbers in zip(shared, arguments, strict=True)]
+            given = [
+                one if len(one) == 1 and kind.broadcasts else numbers for one, numbers in zip(shared, arguments, strict=True)
+            ]
             kind.vector = kind.make(self._graph, [self._vector(list(numbers)) for numbers in given])
         return kind.vector
 

@@ -26,7 +26,7 @@ from tests.unit.engine_pair import code_of
 ENGINE = Path(magpy_core.__file__).parent
 STAGES = ("opgraph", "recording/callees.py", "recording/operator_host.py", "regions", "capture", "backends")
 #: How a backend rewrites operators with numbers, by their spellings without underscores.
-REWRITES = {"backends/scalar_ops.py", "backends/checks.py"}
+REWRITES = {"backends/scalar_ops.py", "backends/checks.py", "backends/cuda_graphs/numbers.py"}
 
 
 def tables(path: Path) -> Iterator[set[str]]:

@@ -102,7 +102,9 @@ def test_what_failed_is_tried_again(compiled: list[str], monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(lowering._Work, "_compiled", fails)
-        assert lowering.kernels_of(one, H100).problems[0].message == "RuntimeError: no such instruction"
+        assert (
+            lowering.kernels_of(one, H100).problems[0].message.startswith("RuntimeError: no such instruction (test_kept.py:")
+        )
     assert lowering.kernels_of(one, H100).kernels and compiled == ["a"]
 
 
