@@ -55,10 +55,12 @@ class Replayed:
         if self.reason or self.is_slower or in_cuda_graph():
             return self._call(inputs)
         place = (torch.cuda.current_device(), torch.cuda.current_stream().cuda_stream)
-        if self._stream is None:
-            self._stream = place
-        if place != self._stream or place[0] != self._device:
+        if place[0] != self._device:
             return self._call(inputs)
+        if place != self._stream:
+            if self._recording is not None:
+                return self._call(inputs)
+            self._stream, self._calls = place, 0
         self._calls += 1
         if self._calls <= _WATCHED:
             return self._watch(inputs)

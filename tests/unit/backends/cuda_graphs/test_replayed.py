@@ -282,6 +282,15 @@ def test_another_stream_or_device_runs_the_code(cuda: _Cuda) -> None:
     assert replayed.replays == before + 2
 
 
+def test_a_program_that_warms_up_on_another_stream(cuda: _Cuda) -> None:
+    replayed, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
+    cuda.stream = _Stream(7)
+    _run(replayed, weight, 2)
+    cuda.stream = _Stream(0)
+    _run(replayed, weight, _UNTIL_DECIDED)
+    assert replayed.replays
+
+
 def test_results_of_one_memory(cuda: _Cuda) -> None:
     """The same result twice shares memory, as the code's own do; what overlaps otherwise is not replayed."""
 
