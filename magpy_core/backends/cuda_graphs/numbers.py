@@ -64,8 +64,10 @@ def vectorized(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> tor
     nothing. None if ``gm`` has anything else."""
     if any(fake.dim() or fake.device.type != "cpu" for fake in fakes):
         return None
+    traced = trace_without_writes(gm, fakes, mode)
+    traced.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
     try:
-        return _Vectors(trace_without_writes(gm, fakes, mode), fakes).run()
+        return _Vectors(traced, fakes).run()
     except _Unknown:
         return None
 
@@ -94,7 +96,7 @@ class _Vectors:
         for node in self._given.nodes:
             if node.op == "output":
                 results = [self._vector(self._result(one)) for one in _anything(node.args[0])]
-            elif node.op != "placeholder" and _name(node) not in ("stack", "copy_"):
+            elif node.op != "placeholder" and _name(node) != "stack":
                 self._numbers[node] = self._operation(node, node.args)
         self._graph.output(tuple(results))
         self._graph.lint()

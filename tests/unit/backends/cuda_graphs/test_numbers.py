@@ -68,6 +68,12 @@ def _uneven(a: Any, b: Any, c: Any, n: Any) -> Any:
     return (torch.stack([a + b, b + a, a.exp(), b - 1, torch.where(a > b, a, b)]),)
 
 
+def _not_all_used(a: Any, b: Any, c: Any, n: Any) -> Any:
+    """What only later results on the host need may be anything."""
+    n.add_(1)
+    return (torch.stack([a, b]),) if torch.stack([a, b]).cumsum(0) is not None else ()
+
+
 def _copied(a: Any, b: Any, c: Any, n: Any) -> Any:
     """As a number that is written back into a tensor: the same one to several, in their own types."""
     a.copy_(c * 2)
@@ -76,7 +82,7 @@ def _copied(a: Any, b: Any, c: Any, n: Any) -> Any:
     return torch.stack([a, b]), torch.stack([n])
 
 
-@pytest.mark.parametrize("fn", [_several_dtypes, _same_twice, _written_in_between, _uneven, _copied])
+@pytest.mark.parametrize("fn", [_several_dtypes, _same_twice, _written_in_between, _uneven, _copied, _not_all_used])
 def test_values(fn: Callable[..., Any]) -> None:
     given = [torch.tensor(2.0), torch.tensor(-1.5), torch.tensor(0.1, dtype=torch.float64), torch.tensor(5)]
     gm = _graph(fn, given)
