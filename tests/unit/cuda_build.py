@@ -131,6 +131,8 @@ def cuda_build() -> Iterator[CudaBuild]:
         patch(mock.patch.object(torch.cuda, "_maybe_exchange_device", functions["_cuda_maybeExchangeDevice"]))
         patch(mock.patch.object(torch.cuda, "default_generators", (build.generator,)))
         patch(mock.patch.object(torch.utils.checkpoint, "get_device_states", _states_of_devices()))
+        # checkpoint asks for it once in a process
+        patch(mock.patch.object(torch.utils.checkpoint.DefaultDeviceType, "_default_device_type", "cuda"))
         # states of all random streams and what waits for a device need one
         patch(mock.patch.object(torch.cuda, "get_rng_state_all", list))
         patch(mock.patch.object(torch.cuda, "synchronize", lambda device=None: None))
