@@ -86,7 +86,7 @@ def operations_of(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
         return None
     try:
         return differentiate(gm, fakes, mode)
-    except (Unsupported, RuntimeError):  # compilers trace it in their own way
+    except Exception:  # torch's tracers may raise anything; compilers trace it in their own way
         return None
 
 

@@ -5,7 +5,7 @@ Key function: `prepare`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -49,6 +49,8 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
     reasons = [_compiled_wrongly(node, inputs) for node in gm.graph.nodes] + [split_views(gm.graph, inputs)]
     if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes):
         reasons.append(repeated_write(gm.graph))
+    if _on_a_device(fakes) and any(map(is_recurrent, gm.graph.nodes)) and _uses_autocast(gm.graph):
+        reasons.append("Under autocast, a recurrent layer has results of another type on a device than in compiled code.")
     for reason in filter(None, reasons):
         raise Unsupported("MP902", reason)
 
@@ -67,7 +69,7 @@ def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> 
         return f"torch compiles `{name}` incorrectly."
     if _drops_all(node, name):
         return f"`{name}` has the rate 1: compiled code draws random numbers, but plain Python draws none."
-    if _drops_between_layers(node) and any(isinstance(t, torch.Tensor) and t.device.type != "cpu" for t in inputs.values()):
+    if _drops_between_layers(node) and _on_a_device(inputs.values()):
         return f"`{name}` with dropout draws random numbers on a device that compiled code can't draw."
     if name.startswith("_foreach_") and name.endswith("_"):
         given = [inputs.get(n) for n in node.all_input_nodes]
@@ -83,6 +85,15 @@ def _drops_all(node: torch.fx.Node, name: str) -> bool:
     key, position = _RATES.get(name, ("p", 1)) if name in _RATES or "dropout" in name else ("", 0)
     rate = argument(node, key, position)
     return bool(key) and type(rate) in (int, float) and rate == 1
+
+
+def _on_a_device(fakes: Iterable[Any]) -> bool:
+    return any(isinstance(fake, torch.Tensor) and fake.device.type != "cpu" for fake in fakes)
+
+
+def _uses_autocast(graph: torch.fx.Graph) -> bool:
+    """Whether it is on around a graph on a device, or inside it."""
+    return torch.is_autocast_enabled("cuda") or any("autocast" in operator_name(node) for node in graph.nodes)
 
 
 def _drops_between_layers(node: torch.fx.Node) -> bool:

@@ -20,8 +20,10 @@ def clean_up(index: int, pool: Any) -> bool:
     before = generator.clone_state()
     try:
         torch.empty(1, device=torch.device("cuda", index)).uniform_(generator=generator)
-    except RuntimeError:
-        generator.graphsafe_set_state(before)
-        return True
+    except RuntimeError as error:
+        is_stuck = "outside graph capture" in str(error)
+        if is_stuck:
+            generator.graphsafe_set_state(before)
+        return is_stuck
     generator.set_state(before.get_state())
     return False

@@ -84,8 +84,10 @@ def _offset(library: Path, name: bytes) -> int:
         if found < 0:
             raise ValueError(f"{library} has no {name.decode()}")
         entry = data.find(wanted := struct.pack("<I", found + 1 - texts[4]), table[4])
-        while (entry - table[4]) % _ENTRY:
+        while entry >= 0 and (entry - table[4]) % _ENTRY:
             entry = data.find(wanted, entry + 1)
+        if entry < 0:
+            raise ValueError(f"{library} has no entry for {name.decode()}")
         _, _, _, _, value, length = struct.unpack_from("<IBBHQQ", data, entry)
         if length != ctypes.sizeof(ctypes.c_bool):
             raise ValueError(f"{name.decode()} has {length} bytes")

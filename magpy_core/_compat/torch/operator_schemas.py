@@ -79,6 +79,19 @@ def is_pointwise(target: torch._ops.OpOverload) -> bool:
     return torch.Tag.pointwise in target.tags and not target._schema.is_mutable
 
 
+def is_random(node: _Node) -> bool:
+    """Whether an operation draws random numbers."""
+    return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+
+
+def is_kernels_alone(node: _Node) -> bool:
+    """Whether an operation of a traced graph does nothing but launch kernels: one of torch's, or ours. A program's own
+    operator may run any Python, and a collective waits for other processes."""
+    if isinstance(node.target, torch._ops.OpOverload):
+        return node.target.namespace in ("aten", "prims", "magpy")
+    return node.op == "call_method" or node.target in (operator.getitem, torch.tensor)
+
+
 def is_tensor(node: _Node) -> bool:
     """Whether the value of an operation is one tensor."""
     if node.target is operator.getitem:

@@ -67,9 +67,21 @@ def vectorized(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> tor
     traced = trace_without_writes(gm, fakes, mode)
     traced.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
     try:
-        return _Vectors(traced, fakes).run()
+        found = _Vectors(traced, fakes).run()
     except _Unknown:
         return None
+    return found if _same(gm, found, fakes, mode) else None
+
+
+def _same(gm: torch.fx.GraphModule, found: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> bool:
+    """Whether both have results of the same types and sizes."""
+    with mode:
+        wanted = gm(*(fake.clone() for fake in fakes))
+        try:
+            results = found(*fakes)
+        except Exception:  # an operation that takes no vector, or a variant for single tensors that means something else
+            return False
+    return [(t.dtype, t.shape) for t in results] == [(t.dtype, t.shape) for t in wanted]
 
 
 class _Vectors:
@@ -127,7 +139,7 @@ class _Vectors:
                 raise _Unknown
             position: int = args[1]
             return several[position]
-        if name in _SAME or (name in ("reshape", "view") and tuple(args[1]) in ((), (1,))):
+        if name in _SAME or (name in ("reshape", "view") and args[1] in ((), [], (1,), [1])):
             return self._one(args[0])
         if target is torch.tensor and len(args[0]) == 1:
             return self._number(target, args, node.kwargs)

@@ -10,6 +10,7 @@ Key types: Part, Separated, NotSeparable. Key functions: separate, joined.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,9 @@ from torch.utils._pytree import tree_leaves
 
 from magpy_core._compat.torch.operator_schemas import (
     can_repeat,
+    is_kernels_alone,
     is_mutable,
+    is_random,
     memory,
     unrecordable,
     written_by,
@@ -73,6 +76,9 @@ def separate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, written:
         raise NotSeparable("its sizes vary")
     if any(node.op in ("get_attr", "call_module") for node in gm.graph.nodes):
         raise NotSeparable("it has a graph inside")
+    for node in gm.graph.nodes:
+        if node.op in ("call_function", "call_method") and not is_kernels_alone(node):
+            raise NotSeparable(f"`{node.target}` may do more than launch kernels")
     values = _Values(gm)
     with mode:
         values.run(*fakes)
@@ -109,6 +115,11 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 def _on_host(value: Any) -> bool:
     return any(tensor.device.type == "cpu" for tensor in _tensors(value))
+
+
+def _storage(fake: torch.Tensor) -> int:
+    key: int = fake.untyped_storage()._cdata
+    return key
 
 
 @dataclass
@@ -160,6 +171,11 @@ class _Separation:
         silent = set(written) - {i for node, i in self._inputs.items() if node in self._written}
         if any(_on_host(self._fakes[i]) for i in silent):
             raise NotSeparable("it writes a tensor on the host unseen")
+        places = Counter(_storage(self._fakes[i]) for i in self._inputs.values())
+        if any(places[_storage(self._fakes[self._inputs[n]])] > 1 for n in self._written if self._is_input_of_host(n)):
+            raise NotSeparable("it writes a tensor on the host that shares memory with another")
+        if any(node in self._host and not _on_host(self._values[node]) for node in self._results if isinstance(node, _Node)):
+            raise NotSeparable("it returns a tensor that the host copies to the device")
         self._check_host(crossing)
         device = self._part_of(on_host=False)
         numbers, sent = self._numbers(crossing, device)
@@ -189,7 +205,7 @@ class _Separation:
         for node in self._host:
             if any(one not in self._host and not self._is_input_of_host(one) for one in node.all_input_nodes):
                 raise NotSeparable("something on the host needs a result of the device")
-            if not (can_repeat(node) or is_mutable(node) or _makes_constant(node)):
+            if is_random(node) or not (can_repeat(node) or is_mutable(node) or _makes_constant(node)):
                 raise NotSeparable(f"`{node.target}` runs on the host")
         writes = [written_by(node) for node in self._operations]
         for node in crossing:

@@ -1,16 +1,18 @@
-"""One call's kernels as a CUDA graph, with the memory that they use. Key types: Pool, Recording."""
+"""One call's kernels as a CUDA graph, with the memory that they use. Key type: Recording."""
 
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 
+from magpy_core._compat.torch.failed_recording import clean_up
+from magpy_core._compat.torch.recorded_memory import is_elsewhere
 from magpy_core.backends.calling import Boxed
+from magpy_core.backends.cuda_graphs.threads import busy_threads
 
 _LEAST_FREE = 0.1  # of the device's memory, after a recording: the program may need more later
 
@@ -19,43 +21,49 @@ class Unfit(Exception):
     """A call can't be replayed; the message says why."""
 
 
-class Pool:
-    """The memory of all recordings for one stream of the program's. They never run at the same time: ``lock``."""
-
-    def __init__(self, device: int) -> None:
-        self.handle = torch.cuda.graph_pool_handle()
-        self.stream = torch.cuda.Stream(device)
-        self.lock = threading.RLock()
-        self._keeper = torch.cuda.CUDAGraph()  # torch refuses a pool all of whose graphs have been freed
-        self.record(self._keeper, lambda given: [torch.zeros(1, device=self.stream.device)], [])
-
-    def record(self, graph: torch.cuda.CUDAGraph, call: Boxed, given: list[torch.Tensor]) -> Sequence[Any]:
-        """What ``call`` returns, whose kernels are recorded and not run."""
-        torch.cuda.synchronize()
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with _no_collections(), torch.cuda.stream(self.stream):
-            # Other threads (a loader that pins memory) may do what a thread that records may not.
-            graph.capture_begin(pool=self.handle, capture_error_mode="thread_local")
-            try:
-                return call(given)
-            finally:
-                graph.capture_end()
+_streams: dict[tuple[int, int], torch.cuda.Stream] = {}
+_failed: list[torch.cuda.CUDAGraph] = []  # torch's allocators may still ask them
+_generations: dict[int, int] = {}
 
 
-_pools: dict[tuple[int, int], Pool] = {}
+def generation(device: int) -> int:
+    """Recordings on ``device`` of an earlier one are invalid: they draw from a generator that the program has no more."""
+    return _generations.get(device, 0)
 
 
-def pool_of(device: int, stream: int) -> Pool:
-    found = _pools.get((device, stream))
+def _stream(device: int) -> torch.cuda.Stream:
+    """Where calls on the current stream are recorded. Libraries keep memory for each stream."""
+    place = device, torch.cuda.current_stream().cuda_stream
+    found = _streams.get(place)
     if found is None:
-        found = _pools[device, stream] = Pool(device)
+        found = _streams[place] = torch.cuda.Stream(device)
     return found
 
 
-def forget(device: int) -> None:
-    """All recordings on ``device`` are invalid: they draw from a generator that the program has no more."""
-    for place in [place for place in _pools if place[0] == device]:
-        del _pools[place]
+def _record(graph: torch.cuda.CUDAGraph, call: Boxed, given: list[torch.Tensor], device: int) -> Sequence[Any]:
+    """What ``call`` returns, whose kernels are recorded and not run."""
+    if others := busy_threads():
+        raise Unfit(f"the thread {others[0]!r} may use the device meanwhile")
+    stream, pool = _stream(device), torch.cuda.graph_pool_handle()
+    torch.cuda.synchronize()
+    stream.wait_stream(torch.cuda.current_stream())
+    try:
+        with _no_collections(), torch.cuda.stream(stream):
+            # A loader's thread that pins memory may do what a thread that records may not.
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            try:
+                probe = torch.empty(1, device=stream.device)
+                results = call(given)
+            finally:
+                graph.capture_end()
+    except RuntimeError:
+        _failed.append(graph)
+        if clean_up(device, pool):
+            _generations[device] = generation(device) + 1
+        raise
+    if is_elsewhere(probe, pool):
+        raise Unfit("the program directs the device's memory to a pool of its own")
+    return results
 
 
 class _Result(NamedTuple):
@@ -72,7 +80,7 @@ class Recording:
     later calls. Raises Unfit, or what the recording raises."""
 
     def __init__(
-        self, call: Boxed, inputs: list[torch.Tensor], moving: frozenset[int], written: frozenset[int], pool: Pool
+        self, call: Boxed, inputs: list[torch.Tensor], moving: frozenset[int], written: frozenset[int], device: int
     ) -> None:
         self._staying = [i for i in range(len(inputs)) if i not in moving]
         self._moving = sorted(moving)
@@ -85,8 +93,8 @@ class Recording:
         if {_memory(inputs[i]) for i in self._moving} & {_memory(inputs[i]) for i in written}:
             raise Unfit("an input that moves shares memory with one that it writes")
         self._graph = torch.cuda.CUDAGraph()
-        self.pool = pool
-        self._outputs = list(pool.record(self._graph, call, given))
+        self._outputs = list(_record(self._graph, call, given, device))
+        self.generation = generation(device)
         self._results, self._sources, self._positions = self._plan(inputs)
 
     def _plan(self, inputs: Sequence[torch.Tensor]) -> tuple[list[_Result], list[torch.Tensor], list[int | None]]:

@@ -11,16 +11,16 @@ A recording is valid for its addresses and its stream; any other call runs the c
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
 import torch
 
-from magpy_core._compat.torch.failed_recording import clean_up
 from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core.backends.calling import Boxed
-from magpy_core.backends.cuda_graphs.recording import Pool, Recording, Unfit, forget, pool_of, with_room
+from magpy_core.backends.cuda_graphs.recording import Recording, Unfit, generation, with_room
 
 _WATCHED = 3  # calls before the first recording
 _SAMPLES = 5  # timed calls of each kind
@@ -47,6 +47,7 @@ class Replayed:
         self._moving: frozenset[int] = frozenset()
         self._counted: list[int] = []  # inputs whose versions the code increments
         self._places: list[int] = []
+        self._lock = threading.RLock()
         self._calls = self._recordings = self.replays = 0
         self._samples: dict[bool, list[_Timed]] | None = {True: [], False: []}
         self.reason, self.is_slower = reason, False
@@ -61,20 +62,9 @@ class Replayed:
             if self._recording is not None:
                 return self._call(inputs)
             self._stream, self._calls = place, 0
-        self._calls += 1
-        if self._calls <= _WATCHED:
-            return self._watch(inputs)
-        try:
-            pool = pool_of(*place)
-        except RuntimeError as error:
-            self._failed(error)
-            return self._call(inputs)
-        with pool.lock:
-            return self._replay(inputs, pool)
-
-    def _failed(self, error: RuntimeError) -> None:
-        """A recording failed; nothing of the call has run."""
-        self.reason = f"it can't be recorded: {str(error).splitlines()[0][:160]}"
+        with self._lock:
+            self._calls += 1
+            return self._watch(inputs) if self._calls <= _WATCHED else self._replay(inputs)
 
     def _watch(self, inputs: list[Any]) -> Sequence[Any]:
         """Runs the code, and learns which inputs move and which versions it increments."""
@@ -90,10 +80,10 @@ class Replayed:
         self._counted = [i for i, (t, version) in enumerate(zip(kept, versions, strict=True)) if t._version != version]
         return results
 
-    def _replay(self, inputs: list[Any], pool: Pool) -> Sequence[Any]:
+    def _replay(self, inputs: list[Any]) -> Sequence[Any]:
         recording = self._recording
-        if recording is None or recording.pool is not pool or not recording.fits(inputs):
-            recording = self._recorded(inputs, pool)
+        if recording is None or recording.generation != generation(self._device) or not recording.fits(inputs):
+            recording = self._recorded(inputs)
             if recording is None:
                 return self._call(inputs)
         if self._samples is not None:
@@ -101,15 +91,19 @@ class Replayed:
         return self._replayed(recording, inputs)
 
     def _replayed(self, recording: Recording, inputs: list[Any]) -> Sequence[Any]:
-        with torch.no_grad():
-            results = recording.replay(inputs)
+        try:
+            with torch.no_grad():
+                results = recording.replay(inputs)
+        except RuntimeError as error:  # too little memory; the call runs as plain Python
+            self.reason, self._recording = f"a replay failed: {str(error).splitlines()[0][:160]}", None
+            raise
         if self._counted:
             torch.autograd.graph.increment_version([inputs[i] for i in self._counted])
         self.replays += 1
         inputs.clear()
         return results
 
-    def _recorded(self, inputs: list[Any], pool: Pool) -> Recording | None:
+    def _recorded(self, inputs: list[Any]) -> Recording | None:
         """A recording for ``inputs``; None if there can be none: ``reason`` says why."""
         before, self._recording = self._recording, None
         if before is not None:
@@ -122,13 +116,11 @@ class Replayed:
             self._recordings += 1
             try:
                 with with_room(self._device):
-                    self._recording = Recording(self._call, inputs, self._moving, self._written, pool)
+                    self._recording = Recording(self._call, inputs, self._moving, self._written, self._device)
             except Unfit as error:
                 self.reason, self._recording = str(error), None
-            except RuntimeError as error:
-                self._failed(error)
-                if clean_up(self._device, pool.handle):
-                    forget(self._device)
+            except RuntimeError as error:  # nothing of the call has run
+                self.reason = f"it can't be recorded: {str(error).splitlines()[0][:160]}"
         return self._recording
 
     def _sample(self, recording: Recording, inputs: list[Any], samples: dict[bool, list[_Timed]]) -> Sequence[Any]:

@@ -103,9 +103,24 @@ def _no_stack(a: Any) -> Any:
     return (a + 1,)
 
 
-@pytest.mark.parametrize(
-    ("fn", "given"),
-    [(_of_a_tensor, torch.ones(2)), (_not_elementwise, torch.tensor(1.0)), (_no_stack, torch.tensor(1.0))],
-)
+def _power(a: Any) -> Any:
+    """Its variant for one tensor has other arguments."""
+    return (torch.stack(list(torch._foreach_pow([a, a + 1], 2.0))),)
+
+
+def _bits(a: Any) -> Any:
+    return (torch.stack([a.view(torch.int32)]),)
+
+
+_OTHERS = {
+    _power: torch.tensor(1.0),
+    _bits: torch.tensor(1.0),
+    _of_a_tensor: torch.ones(2),
+    _not_elementwise: torch.tensor(1.0),
+    _no_stack: torch.tensor(1.0),
+}
+
+
+@pytest.mark.parametrize(("fn", "given"), _OTHERS.items())
 def test_anything_else_is_left_to_a_compiler(fn: Callable[..., Any], given: torch.Tensor) -> None:
     assert _graph(fn, [given]) is None

@@ -168,11 +168,32 @@ def _waits(x: Any, count: Any) -> Any:
     return (x * count,)
 
 
+def _draws_in_place(x: Any, count: Any) -> Any:
+    noise = torch.empty(()).uniform_()
+    count += 1
+    return x * noise, noise * 1
+
+
+@torch.library.custom_op("magpy_tests::counted", mutates_args=())
+def _counted(x: torch.Tensor) -> torch.Tensor:
+    """Whatever a program's operator does on the host would not be repeated."""
+    return x.clone()
+
+
+_counted.register_fake(torch.empty_like)
+
+
+def _calls_an_operator_of_the_programs(x: Any, count: Any) -> Any:
+    return (torch.ops.magpy_tests.counted(x) * count,)
+
+
 _NOT_SEPARATED = {
     _reads_the_device: "needs a result of the device",
     _sends_what_is_written_later: "that the device has read",
     _draws: "rand_like.* runs on the host",
     _waits: "waits for the device",
+    _draws_in_place: "uniform.* runs on the host",
+    _calls_an_operator_of_the_programs: "counted.default` may do more than launch kernels",
 }
 
 
@@ -196,3 +217,19 @@ def test_running_statistics_that_schemas_do_not_name() -> None:
 
     parts = separate(*_traced(step, torch.randn(4, 2), torch.zeros(2)), written=[1])
     assert parts is not None and parts.written == {1}
+
+
+def test_written_memory_that_another_input_has() -> None:
+    """The copy of one that is written would leave the other as it was."""
+
+    def step(x: Any, one: Any, other: Any) -> Any:
+        one.add_(1)
+        return (x * other,)
+
+    count = torch.tensor(0.0)
+    mode, fakes = make_fake_inputs([torch.randn(4), count, count.view(())], None)
+    traced = trace_operators(step, fakes, mode)
+    with mode:
+        placed = [torch.empty(4, device=CUDA), *fakes[1:]]
+    with pytest.raises(NotSeparable, match="shares memory with another"):
+        separate(_moved(traced, CUDA), placed, mode, written=())

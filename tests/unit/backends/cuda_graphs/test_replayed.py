@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from magpy_core.backends.cuda_graphs import Replayed, recording, replayed
+from magpy_core.backends.cuda_graphs import Replayed, recording
 
 _UNTIL_RECORDED = 4  # calls
 _UNTIL_DECIDED = 3 + 2 * 5 + 1
@@ -32,7 +32,7 @@ class _Graph:
 
     def capture_end(self) -> None:
         self._cuda.recording = None
-        self._cuda.recordings += bool(self.work)  # a pool's own is empty
+        self._cuda.recordings += bool(self.work)
 
     def replay(self) -> None:
         self._cuda.clock += self._cuda.replay_ms
@@ -73,6 +73,7 @@ class _Cuda:
         self.is_done, self.is_stuck, self.device = True, False, 0
         self.stream = _Stream(0)
         self.free, self.retries = 50, 0
+        self.threads, self.is_elsewhere = list[str](), False
 
     @contextmanager
     def on(self, stream: _Stream) -> Iterator[None]:
@@ -121,8 +122,12 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> _Cuda:
     }
     for name, value in replaced.items():
         monkeypatch.setattr(torch.cuda, name, value)
-    monkeypatch.setattr(recording, "_pools", {})
-    monkeypatch.setattr(replayed, "clean_up", lambda device, pool: made.is_stuck)
+    for name in ("_streams", "_generations"):
+        monkeypatch.setattr(recording, name, {})
+    monkeypatch.setattr(recording, "_failed", [])
+    monkeypatch.setattr(recording, "busy_threads", lambda: made.threads)
+    monkeypatch.setattr(recording, "clean_up", lambda device, pool: made.is_stuck)
+    monkeypatch.setattr(recording, "is_elsewhere", lambda probe, pool: made.is_elsewhere)
     return made
 
 
@@ -219,6 +224,7 @@ def test_a_recording_that_fails(cuda: _Cuda) -> None:
     replayed, weight = Replayed(cuda.code(step), frozenset({0}), 0), torch.ones(4)
     torch.testing.assert_close(_run(replayed, weight, 10), _wanted(10))
     assert replayed.reason == "it can't be recorded: operation not permitted when stream is capturing"
+    assert recording._failed, "torch may still ask it"
 
 
 def test_a_recording_that_leaves_too_little_memory(cuda: _Cuda) -> None:
@@ -246,6 +252,37 @@ def test_an_input_that_moves_in_the_memory_of_one_that_is_written(cuda: _Cuda) -
     for i in range(_UNTIL_RECORDED):
         replays([weight, weight[i : i + 1]])
     assert "shares memory with one that it writes" in replays.reason
+
+
+def test_another_thread_may_use_the_device(cuda: _Cuda) -> None:
+    cuda.threads.append("evaluation")
+    replays, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
+    torch.testing.assert_close(_run(replays, weight, 10), _wanted(10))
+    assert replays.reason == "the thread 'evaluation' may use the device meanwhile" and not cuda.recordings
+
+
+def test_memory_of_a_pool_of_the_programs(cuda: _Cuda) -> None:
+    cuda.is_elsewhere = True
+    replays, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
+    torch.testing.assert_close(_run(replays, weight, 10), _wanted(10))
+    assert "pool of its own" in replays.reason
+
+
+def test_a_replay_that_fails(cuda: _Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything has run: the caller runs the call as plain Python, and later ones run the code."""
+    replays, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
+    _run(replays, weight, _UNTIL_DECIDED)
+    before = weight.clone()
+
+    def fails(*arguments: Any, **options: Any) -> Any:
+        raise torch.OutOfMemoryError("no memory for results")
+
+    with monkeypatch.context() as patch, pytest.raises(torch.OutOfMemoryError):
+        patch.setattr(torch, "empty_strided", fails)
+        _run(replays, weight, 1)
+    assert torch.equal(weight, before) and "a replay failed: no memory" in replays.reason
+    _run(replays, weight, 1, start=2)
+    assert torch.equal(weight, before + 2)
 
 
 def test_recordings_are_dropped_with_their_generator(cuda: _Cuda) -> None:
