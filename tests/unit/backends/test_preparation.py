@@ -36,7 +36,7 @@ def test_recurrent_layers_under_autocast_on_a_device(monkeypatch: pytest.MonkeyP
     prepare(gm, fakes, torch.device("cpu"))
 
 
-def test_autocast_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autocast_inside() -> None:
     gm, fakes = _lstm("cuda")
     first = next(node for node in gm.graph.nodes if node.op == "call_function")
     with gm.graph.inserting_before(first):
