@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from magpy_core._compat.torch.busy_threads import busy_threads
 from magpy_core._compat.torch.failed_recording import clean_up
 from magpy_core._compat.torch.recorded_memory import is_elsewhere
 from magpy_core.backends.calling import Boxed
-from magpy_core.backends.cuda_graphs.threads import busy_threads
 
 _LEAST_FREE = 0.1  # of the device's memory, after a recording: the program may need more later
 

@@ -22,7 +22,7 @@ from magpy_core.backends.fakes import make_fake_inputs
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 
 
-def _moved(gm: torch.fx.GraphModule, to: torch.device) -> torch.fx.GraphModule:
+def moved(gm: torch.fx.GraphModule, to: torch.device) -> torch.fx.GraphModule:
     """A copy with everything that has dimensions made on ``to``."""
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
@@ -33,13 +33,13 @@ def _moved(gm: torch.fx.GraphModule, to: torch.device) -> torch.fx.GraphModule:
     return torch.fx.GraphModule({}, graph)
 
 
-def _traced(fn: Callable[..., Any], *given: torch.Tensor) -> tuple[torch.fx.GraphModule, list[Any], Any]:
+def traced(fn: Callable[..., Any], *given: torch.Tensor) -> tuple[torch.fx.GraphModule, list[Any], Any]:
     """The graph of ``fn`` on the device, its inputs and their mode."""
     mode, fakes = make_fake_inputs(given, None)
-    traced = trace_operators(lambda *values: tuple(fn(*values)), fakes, mode)
+    graph = trace_operators(lambda *values: tuple(fn(*values)), fakes, mode)
     with mode:
         placed = [torch.empty_strided(f.shape, f.stride(), dtype=f.dtype, device=CUDA if f.dim() else CPU) for f in fakes]
-    return _moved(traced, CUDA), placed, mode
+    return moved(graph, CUDA), placed, mode
 
 
 def _called(parts: Separated) -> Callable[..., list[Any]]:
@@ -48,7 +48,7 @@ def _called(parts: Separated) -> Callable[..., list[Any]]:
     def run(part: Part | None) -> Any:
         if part is None:
             return None
-        module = _moved(part.graph, CPU)
+        module = moved(part.graph, CPU)
         return lambda inputs: list(module(*inputs))
 
     object.__setattr__(parts, "place", CPU)
@@ -64,7 +64,7 @@ def _same(fn: Callable[..., Any], parts: Separated, given: Sequence[torch.Tensor
     torch.testing.assert_close(found_inputs, wanted_inputs)
 
 
-def _adam(weight: Any, bias: Any, mean: Any, square: Any, step: Any, x: Any, y: Any, rate: Any) -> Any:
+def adam(weight: Any, bias: Any, mean: Any, square: Any, step: Any, x: Any, y: Any, rate: Any) -> Any:
     """A step of Adam as PyTorch makes it on a device: the count is a tensor of the host."""
     loss = F.cross_entropy(F.linear(x, weight, bias), y)
     gradient = (F.linear(x, weight, bias).softmax(1) - F.one_hot(y, 4)).t() @ x / len(x)
@@ -77,7 +77,7 @@ def _adam(weight: Any, bias: Any, mean: Any, square: Any, step: Any, x: Any, y: 
     return loss, gradient, step * 2, weight
 
 
-def _given() -> list[torch.Tensor]:
+def given_to_adam() -> list[torch.Tensor]:
     torch.manual_seed(0)
     weight, x = torch.randn(4, 8), torch.randn(16, 8)
     y, rate = torch.randint(4, (16,)), torch.tensor(0.01, dtype=torch.float64)
@@ -85,23 +85,23 @@ def _given() -> list[torch.Tensor]:
 
 
 def test_a_step_whose_counts_are_on_the_host() -> None:
-    given = _given()
-    parts = separate(*_traced(_adam, *given), written=())
+    given = given_to_adam()
+    parts = separate(*traced(adam, *given), written=())
     assert parts is not None and parts.numbers is not None and parts.counts is not None
     assert all(fake.device.type == "cuda" for fake in parts.device.fakes), "the device's part takes nothing of the host"
     assert parts.sent == 1, "two numbers of one dtype go in one copy"
     assert [where for where, _ in parts.outputs] == ["device", "device", "host", "input"]
     names = [parts.device.inputs[i] for i in sorted(parts.written)]
     assert names == [0, 2, 3], "weight, mean and square are written"
-    _same(_adam, parts, given)
+    _same(adam, parts, given)
 
 
 def test_what_the_host_writes_is_written_last() -> None:
     """If the device's part raises, the count is as before."""
-    given = _given()
-    parts = separate(*_traced(_adam, *given), written=())
+    given = given_to_adam()
+    parts = separate(*traced(adam, *given), written=())
     assert parts is not None and parts.numbers is not None and parts.counts is not None
-    numbers, counts = _moved(parts.numbers.graph, CPU), _moved(parts.counts.graph, CPU)
+    numbers, counts = moved(parts.numbers.graph, CPU), moved(parts.counts.graph, CPU)
 
     def fails(inputs: list[Any]) -> Any:
         raise torch.OutOfMemoryError("no memory")
@@ -119,7 +119,7 @@ def test_a_step_without_numbers_of_the_host() -> None:
         return (weight.sum(),)
 
     given = [torch.randn(8, 8), torch.randn(4, 8)]
-    parts = separate(*_traced(step, *given), written=())
+    parts = separate(*traced(step, *given), written=())
     assert parts is not None and parts.numbers is None and parts.counts is None and parts.written == {0}
     _same(step, parts, given)
 
@@ -130,7 +130,7 @@ def test_numbers_of_several_dtypes() -> None:
         return x * rate, x * (count * 2).to(torch.float32), rate + 1
 
     given = [torch.randn(8), torch.tensor(3), torch.tensor(0.5, dtype=torch.float64)]
-    parts = separate(*_traced(step, *given), written=())
+    parts = separate(*traced(step, *given), written=())
     assert parts is not None and parts.sent == 2
     _same(step, parts, given)
 
@@ -143,7 +143,7 @@ def test_an_operation_without_a_result() -> None:
         return (x * one * other,)
 
     given = [torch.randn(4), torch.tensor(1.0), torch.tensor(2.0)]
-    parts = separate(*_traced(lambda x, one, other: step(x, one, other), *given), written=())
+    parts = separate(*traced(lambda x, one, other: step(x, one, other), *given), written=())
     assert parts is not None and parts.counts is not None
     _same(step, parts, given)
 
@@ -202,20 +202,20 @@ def test_it_is_not_separated(step: Callable[..., Any], reason: str) -> None:
     """The host's part can't go first, its numbers change later, or it can't run twice."""
     given = [torch.randn(8), torch.tensor(1.0)]
     with pytest.raises(NotSeparable, match=reason):
-        separate(*_traced(step, *given), written=())
+        separate(*traced(step, *given), written=())
 
 
 def test_nothing_on_a_device() -> None:
     mode, fakes = make_fake_inputs([torch.randn(4)], None)
-    traced = trace_operators(lambda x: (x * 2,), fakes, mode)
-    assert separate(traced, fakes, mode, written=()) is None
+    graph = trace_operators(lambda x: (x * 2,), fakes, mode)
+    assert separate(graph, fakes, mode, written=()) is None
 
 
 def test_running_statistics_that_schemas_do_not_name() -> None:
     def step(x: Any, mean: Any) -> Any:
         return (x - mean,)
 
-    parts = separate(*_traced(step, torch.randn(4, 2), torch.zeros(2)), written=[1])
+    parts = separate(*traced(step, torch.randn(4, 2), torch.zeros(2)), written=[1])
     assert parts is not None and parts.written == {1}
 
 
@@ -228,8 +228,8 @@ def test_written_memory_that_another_input_has() -> None:
 
     count = torch.tensor(0.0)
     mode, fakes = make_fake_inputs([torch.randn(4), count, count.view(())], None)
-    traced = trace_operators(step, fakes, mode)
+    graph = trace_operators(step, fakes, mode)
     with mode:
         placed = [torch.empty(4, device=CUDA), *fakes[1:]]
     with pytest.raises(NotSeparable, match="shares memory with another"):
-        separate(_moved(traced, CUDA), placed, mode, written=())
+        separate(moved(graph, CUDA), placed, mode, written=())
