@@ -62,6 +62,21 @@ def test_only_the_part_of_the_device_needs_a_compiler(on_cpu: None) -> None:
         torch.testing.assert_close(ours, plain)
 
 
+def test_what_is_written_and_not_returned(on_cpu: None) -> None:
+    """The counts of an optimizer: no result needs them, the next step does."""
+
+    def step(x: Any, count: Any) -> Any:
+        torch._foreach_add_([count], 1.0)
+        return (x * count,)
+
+    call, _, sizes = _compiled(step, given := [torch.randn(4), torch.tensor(2.0)])
+    assert len(sizes) == 1
+    ours = [t.clone() for t in given]
+    for number in (3.0, 4.0):
+        torch.testing.assert_close(call(*ours)[0], given[0] * number)
+        assert ours[1] == number
+
+
 def test_other_numbers_are_compiled(on_cpu: None) -> None:
     def step(x: Any, count: Any) -> Any:
         count.add_(1)
