@@ -21,6 +21,7 @@ FILES = (
     "test_examples",
     "test_device_guards",
     "test_streams",
+    "test_writes",
     "test_loaders",
     "test_out_of_memory",
     "test_kernels",

@@ -68,13 +68,14 @@ class AotBackend:
         differentiated: Differentiated | None = None
 
         def compile_one(graph: torch.fx.GraphModule, fakes: Sequence[Any], checked: bool = False) -> compat.Compiled:
-            if inductor:
-                options = tuning.for_inductor(has_backward=on_cpu and differentiated is not None)
-                compiled = compat.inductor_compile(
-                    graph, fakes, mode, fallback_random=same_random, options=options, checked=checked
-                )
-            else:
-                compiled = compat.aot_eager_compile(graph, fakes, mode)
+            with preserve_torch_state():  # tracing ends in the grad mode that the graph ends in
+                if inductor:
+                    options = tuning.for_inductor(has_backward=on_cpu and differentiated is not None)
+                    compiled = compat.inductor_compile(
+                        graph, fakes, mode, fallback_random=same_random, options=options, checked=checked
+                    )
+                else:
+                    compiled = compat.aot_eager_compile(graph, fakes, mode)
             fn, boxed, sources = compiled
             called = boxed or (lambda inputs: fn(*inputs))
             with preserve_torch_state():

@@ -66,7 +66,7 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
 
     graph = trace_operators(run, inputs, mode)
     recompute(graph, parts)
-    hold_writes(graph, gm)
+    hold_writes(graph, gm, fakes)
     for fake, used in zip(fakes, inputs, strict=True):
         if isinstance(fake, torch.Tensor) and (not used.is_leaf or used.requires_grad != fake.requires_grad):
             raise Unsupported(

@@ -10,7 +10,7 @@ from typing import Any
 import torch.fx
 
 from magpy_core._compat.torch.tensor_guards import storage_key
-from magpy_core._compat.torch.torch_state import get_modes, random_streams, restore_streams, set_modes
+from magpy_core._compat.torch.torch_state import SET_GRAD, get_modes, random_streams, restore_streams, set_modes
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
@@ -48,7 +48,7 @@ class CodeWriter:
         self.names.update(
             MISS=MISS, global_state=trace.globals_hold, storage_key=storage_key, restore_input=restore_input,
             restore_history=restore_history, random_streams=random_streams, restore_streams=restore_streams,
-            get_modes=get_modes, set_modes=set_modes, rewind_streams=rewind_streams,
+            get_modes=get_modes, set_modes=set_modes, set_grad_enabled=SET_GRAD, rewind_streams=rewind_streams,
             CaptureFailed=CaptureFailed, OtherResult=OtherResult, RERUN_PLAIN=RERUN_PLAIN,
         )  # fmt: skip
 
@@ -180,6 +180,8 @@ class CodeWriter:
                     lines.append(f"g{i}_{k} = out{i}[{k}]")
             elif segment.nodes:
                 lines.append(call)
+            if segment.grad_mode is not None:  # compiled code may return with another one
+                lines.append(f"set_grad_enabled({segment.grad_mode})")
             for decision in structure.assertions if i == last else structure.cuts[i : i + 1]:
                 note = _note(decision.site)
                 other = f"{self.undo.statements}{'other_path(); ' if structure.holds_writes else ''}return MISS"

@@ -50,7 +50,7 @@ def write_undo(
     if raises and writes.drew_random:
         w.lines.append("random = random_streams()")
         statements += "restore_streams(random); "
-    if raises and any(switches_modes(n.target) for n in trace.graph.nodes):
+    if any(switches_modes(n.target) for n in trace.graph.nodes):
         w.lines.append("modes = get_modes()")
         statements = "set_modes(modes); " + statements
     is_complete = (may_undo and not holds_writes) or all(i.node in at_risk for i in written)

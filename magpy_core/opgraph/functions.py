@@ -6,7 +6,9 @@ import types
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
+from magpy_core._compat.torch.operator_schemas import written_with_lists
 from magpy_core._compat.torch.tensor_guards import is_tensor_base
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import Fact, named
@@ -58,7 +60,10 @@ def may_size(name: str) -> bool:
 
 
 def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
-    """The graph values of the running statistics that a normalization in training mode changes."""
+    """The graph values of the running statistics that a normalization in training mode changes, and of what an operation on
+    lists of tensors writes: some of these don't count versions on a device (``_foreach_lerp_``)."""
+    if places := written_with_lists(function_name(func)):
+        return tree_leaves([fx_args[i] for i in places if i < len(fx_args)])
     try:
         names, flag = _SILENT_WRITES[func]
     except (KeyError, TypeError):

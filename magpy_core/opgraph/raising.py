@@ -1,7 +1,7 @@
 """Which operations of a graph may raise because of tensor data, even if all guards hold.
 
-An operation may raise unless it is known to be safe. Key functions: ``can_raise``; ``at_risk_in_order`` and
-``at_risk_when_compiled``: which inputs may have changed by then.
+An operation may raise unless it is known to be safe. Key functions: ``can_raise``; ``may_end_process``, on a GPU;
+``at_risk_in_order`` and ``at_risk_when_compiled``: which inputs may have changed by then.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from magpy_core.opgraph.functions import IS_BACKWARD, MAY_RAISE, node_name
 from magpy_core.opgraph.scalars import cannot_overflow
 
 _SAFE = named(Fact.SAFE)
+_ITEMS = frozenset({"getitem", "setitem", "__getitem__", "__setitem__"})
 _PLAIN_INDEX = (int, slice, type(None), type(Ellipsis))
 
 
@@ -27,7 +28,7 @@ def can_raise(node: torch.fx.Node) -> bool:
     name = node_name(node)
     if name == "getattr" or switches_modes(node.target) or name.startswith(("_foreach_", "_fused_")):
         return False
-    if name in ("getitem", "setitem", "__getitem__", "__setitem__"):
+    if name in _ITEMS:
         index = node.args[1]
         parts = index if isinstance(index, tuple) else (index,)
         return not all(isinstance(p, _PLAIN_INDEX) for p in parts)
@@ -39,6 +40,24 @@ def can_raise(node: torch.fx.Node) -> bool:
         return True
     plain = name.removesuffix("_") if name not in _SAFE else name
     return plain.removeprefix("i") not in _SAFE and plain not in _SAFE
+
+
+def may_end_process(graph: torch.fx.Graph, after: torch.fx.Node | None) -> bool:
+    """Whether an operation after ``after`` (None: any) might end the process on a GPU, where a check of data that fails does
+    not raise: if the program takes another path there, it must not run. Gradients are of operations that have run."""
+    nodes = list(graph.nodes)
+    start = 0 if after is None else nodes.index(after) + 1
+    return any(map(_may_end_process, nodes[start:]))
+
+
+def _may_end_process(node: torch.fx.Node) -> bool:
+    if node.op not in ("call_function", "call_method") or not can_raise(node):
+        return False
+    if node.target is torch.autograd.grad or node_name(node) == "new_gradient":
+        return False
+    name, module = node_name(node), getattr(node.target, "__module__", None)
+    is_number = module in ("_operator", "math") and name not in _ITEMS and "magpy_tensor" not in node.meta
+    return not is_number
 
 
 def nodes_before_raise(graph: torch.fx.Graph) -> frozenset[torch.fx.Node]:

@@ -43,6 +43,12 @@ def can_raise(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     return getattr(fn, "__module__", "") == "math" and fn is not math.fabs
 
 
+def is_float_division(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether an operation is a division that raises for a divisor of 0 only: between ints, or an int and a float, it also
+    raises for numbers that are too large."""
+    return fn is operator.truediv and _type(args[0]) is float and _type(args[1]) is float
+
+
 def may_raise_in_graph(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """The same for arithmetic on numbers that only the graph knows, except an optimizer's bias correction."""
     return can_raise(fn, args) and not is_bias_correction(fn, args)

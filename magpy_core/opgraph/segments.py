@@ -17,6 +17,7 @@ import torch.fx
 from torch.utils.checkpoint import checkpoint
 
 from magpy_core._compat.torch.fx_targets import printable_targets
+from magpy_core._compat.torch.torch_state import SET_GRAD
 from magpy_core.opgraph.expectations import Expectation
 
 CHECKPOINT = "magpy_checkpoint"
@@ -33,6 +34,11 @@ class Segment:
     outputs: list[torch.fx.Node] = field(default_factory=list)
     expected: tuple[Expectation, ...] = ()
     """What its writes depend on."""
+
+    @property
+    def grad_mode(self) -> bool | None:
+        """The grad mode that it ends in; None if it does not change it."""
+        return next((bool(node.args[0]) for node in reversed(self.nodes) if node.target is SET_GRAD), None)
 
     def module(self) -> torch.fx.GraphModule:
         """A GraphModule of this segment alone; its placeholders are ``inputs``, in order."""

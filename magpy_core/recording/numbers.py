@@ -6,11 +6,12 @@ Key type: Numbers.
 from __future__ import annotations
 
 import collections
+import operator
 import types
 from typing import Any
 
 from magpy_core.findings import HERE
-from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
+from magpy_core.opgraph.scalars import Sym, can_raise, is_float_division, may_raise_in_graph
 from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
@@ -141,5 +142,10 @@ class Numbers(BasicTracker):
             self.decisions.decide(sym, result, "compare", site)
             return result
         if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):
-            self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
+            outcome: Any = type(result)
+            test = self.ledger.scalars.call(type, (sym,), outcome)
+            if is_float_division(fn, args):
+                outcome = True
+                test = self.ledger.scalars.call(operator.ne, (args[1], 0.0), outcome)
+            self.decisions.decide(test, outcome, "type", site)
         return self.ledger.scalars.bind(result, sym)

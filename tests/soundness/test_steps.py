@@ -640,6 +640,60 @@ def test_a_value_cuts_the_step(before: bool, backend: str) -> None:
     run(Program(world, lambda w: cut(w, before=before)), backend)
 
 
+_BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("backend", _BACKENDS)
+def test_a_cut_without_gradients(backend: str) -> None:
+    """What follows a cut runs in the grad mode of the cut, though compiled code returns in the mode it was called in."""
+
+    def make() -> tuple[nn.Parameter, Callable[[torch.Tensor, float], Any]]:
+        weight = nn.Parameter(torch.ones(3))
+
+        def step(x: torch.Tensor, limit: float) -> Any:
+            weight.grad = None
+            loss = (weight * x).square().sum()
+            loss.backward()
+            with torch.no_grad():
+                if weight.grad.sum().item() * limit > 1.0:  # no graph can hold its writes: the limit varies
+                    weight.sub_(weight.grad * 0.01 * limit)
+                    return loss.detach(), weight * 2
+                return loss.detach(), weight * 1
+
+        return weight, step
+
+    (weight, plain), (other, ours) = make(), make()
+    compiled = magpy_core.compile(ours, backend=backend, wait=True)
+    for i in range(8):
+        x, limit = torch.full((3,), 1.0 + i / 10), 0.5 + i / 7
+        for one, two in zip((*plain(x, limit), weight), (*compiled(x, limit), other), strict=True):
+            torch.testing.assert_close(two, one)
+            assert two.requires_grad == one.requires_grad
+        assert torch.is_grad_enabled()
+    assert any(len(capture.segments) > 1 and capture.hits for capture in region_of(compiled).captures)
+
+
+@pytest.mark.parametrize("backend", _BACKENDS)
+def test_a_grad_mode_that_lasts(backend: str) -> None:
+    """A step may leave gradients switched off."""
+    weight = nn.Parameter(torch.ones(3))
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        weight.grad = None
+        loss = (weight * x).sum()
+        loss.backward()
+        torch.set_grad_enabled(False)
+        weight.sub_(weight.grad)
+        return loss.detach()
+
+    compiled = magpy_core.compile(step, backend=backend, wait=True)
+    for _ in range(5):
+        with torch.enable_grad():
+            compiled(torch.ones(3))
+            assert not torch.is_grad_enabled()
+    assert region_of(compiled).hits
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_the_loss_of_a_finished_pass_raises_as_in_eager_mode(backend: str) -> None:
     w = world()

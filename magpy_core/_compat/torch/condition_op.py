@@ -15,18 +15,20 @@ _TESTS: dict[str, Callable[..., bool]] = {}
 
 
 def _run(values: Sequence[torch.Tensor], test: str) -> torch.Tensor:
-    return torch.tensor(_TESTS[test](*values), device=values[0].device)
+    return torch.tensor(_TESTS[test](*values), device="cpu")
 
 
 _LIBRARY = torch.library.Library("magpy", "FRAGMENT")
 _LIBRARY.define("holds(Tensor[] values, str test) -> Tensor")
 _LIBRARY.impl("holds", _run, "CompositeExplicitAutograd")
-_LIBRARY.impl("holds", lambda values, test: values[0].new_empty((), dtype=torch.bool), "Meta")
+torch.library.register_fake(
+    "magpy::holds", lambda values, test: values[0].new_empty((), dtype=torch.bool, device="cpu"), lib=_LIBRARY
+)
 _HOLDS = torch.ops.magpy.holds.default
 
 
 def holds(graph: torch.fx.Graph, values: Sequence[torch.fx.Node], test: Callable[..., bool], text: str) -> torch.fx.Node:
-    """Add a node to ``graph``: ``test(*values)`` as a tensor. The same text stands for the same test."""
+    """Add a node to ``graph``: ``test(*values)`` as a tensor on the CPU. The same text stands for the same test."""
     _TESTS[text] = test
     return graph.call_function(_HOLDS, (list(values), text))
 

@@ -1,10 +1,11 @@
 """What the schemas of a traced graph's operations say: which share memory or write it, and which can run again.
 
-Key functions: memory, written_memory, written_by, can_repeat, is_tensor, unrecordable.
+Key functions: memory, written_memory, written_by, written_with_lists, can_repeat, is_tensor, unrecordable.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -72,6 +73,21 @@ def unrecordable(gm: torch.fx.GraphModule, values: Mapping[_Node, Any]) -> str:
 def is_mutable(node: _Node) -> bool:
     """Whether an operation writes an argument."""
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
+
+@functools.cache
+def written_with_lists(name: str) -> tuple[int, ...]:
+    """The positions of the arguments that an operation in place writes, if it writes lists of tensors: ``_foreach_add_``,
+    ``_fused_adam_``."""
+    packet = getattr(torch.ops.aten, name, None) if name.startswith("_") and name.endswith("_") else None
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return ()
+    for overload in packet.overloads():
+        arguments = getattr(packet, overload)._schema.arguments
+        written = [i for i, one in enumerate(arguments) if one.is_write and not one.kwarg_only]
+        if any(arguments[i].type.kind() == "ListType" for i in written):
+            return tuple(written)
+    return ()
 
 
 def is_pointwise(target: torch._ops.OpOverload) -> bool:

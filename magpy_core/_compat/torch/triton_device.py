@@ -206,7 +206,8 @@ def compile_kernel(name: str, source: str, numels: Mapping[str, int], figures: D
     from torch._inductor.codecache import PyCodeCache
     from triton.compiler import ASTSource
 
-    module = PyCodeCache.load(source)
+    # with attributes it is a module of its own: one that has run on a device has forgotten its configurations
+    module = PyCodeCache.load_by_key_path(*PyCodeCache.write(source), attrs={})
     tuner: Any = getattr(module, name, None) or getattr(module, "triton_", None)
     tuner = getattr(tuner, "kernel", tuner)
     config = tuner.configs[0]

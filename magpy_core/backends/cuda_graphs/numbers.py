@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.condition_op import is_test
 from magpy_core._compat.torch.operator_schemas import is_pointwise
 from magpy_core._compat.torch.operators_trace import trace_without_writes
 from magpy_core.opgraph.functions import operator_name
@@ -149,9 +150,27 @@ class _Vectors:
             return self._of_lists(name, target, args, node.kwargs)
         if name == "full" and args[0] == []:
             return self._number(target, ([1], *args[1:]), node.kwargs)
+        if is_test(node):
+            return self._test(target, *args)
         if not is_pointwise(target) and name not in ("_to_copy", "copy"):
             raise _Unknown
         return self._number(target, args, node.kwargs)
+
+    def _test(self, target: Any, given: Sequence[torch.fx.Node], text: str) -> _Number:
+        """A test by Python code, which takes single numbers: it is called for each."""
+        of = tuple(map(self._one, given))
+
+        def make(graph: torch.fx.Graph, vectors: list[torch.fx.Node]) -> torch.fx.Node:
+            parts = [graph.call_function(torch.ops.aten.unbind.int, (vector,)) for vector in vectors]
+            members = [
+                [graph.call_function(operator.getitem, (part, i)) for part in parts] for i in range(len(kind.members))
+            ]
+            tested = [graph.call_function(target, (numbers, text)) for numbers in members]
+            return graph.call_function(torch.ops.aten.stack.default, (tested,))
+
+        key = (target, text)
+        kind = self._kinds.setdefault((key, tuple(id(one.kind) for one in of)), _Kind(make, broadcasts=False))
+        return self._new(kind, of, key=(key, tuple(id(one) for one in of)))
 
     def _of_lists(self, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[_Number]:
         """An operation on lists of tensors: one for each of them."""

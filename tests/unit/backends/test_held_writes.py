@@ -79,5 +79,29 @@ def test_a_graph_without_expectations_is_left_alone() -> None:
     graph.output((graph.call_function(torch.ops.aten.add_.Tensor, (x, 1)),))
     module = torch.fx.GraphModule(nn.Module(), graph)
     before = str(graph)
-    hold_writes(module, module)
+    hold_writes(module, module, [torch.ones(2)])
     assert str(module.graph) == before
+
+
+@pytest.mark.parametrize("name", ["NAdam", "Adagrad"])
+def test_optimizers_that_divide_by_what_they_compute_of_counts(name: str) -> None:
+    """A divisor of 0 raises in Python: the graph holds its writes, and copies no parameter to restore it."""
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.9)
+
+    def step(x: torch.Tensor) -> Any:
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+        return loss.detach()
+
+    compiled = magpy_core.compile(step, backend="aot_eager", wait=True)
+    for _ in range(5):
+        compiled(torch.randn(5, 4))
+    capture = max(region_of(compiled).captures, key=lambda capture: capture.hits)
+    assert capture.hits and capture.holds_writes and capture.is_complete
+    assert "clone()" not in capture.replay.code

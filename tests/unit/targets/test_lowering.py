@@ -10,10 +10,12 @@ import torch.nn.functional as F
 from torch import nn
 
 import magpy_core
+from magpy_core._compat.torch import triton_device
 from magpy_core.findings import Kernel
 from magpy_core.findings.kernels import BOUNDS
 from magpy_core.targets import lowering
 from magpy_core.targets.devices import UnknownTarget, parse_target
+from tests.unit.compat.test_triton_lowering import H100, in_process
 
 pytest.importorskip("triton")
 ROWS, WIDTH, WIDE = 64, 32, 128
@@ -147,3 +149,21 @@ def test_only_the_kernels_of_a_line_are_compiled() -> None:
         assert having == {kernel for kernel in generated if line - LINE in lines_of([kernel])} and having < generated
     found = lowering.kernels_of(captured, parse_target("h100"), (__file__, 1)).kernels
     assert {kernel.region for kernel in found} == {"block", "sine"} and not any(kernel.code for kernel in found)
+
+
+def test_a_kernel_that_has_run_on_a_device(kernels: tuple[Kernel, ...]) -> None:
+    """Inductor keeps the modules that it has loaded in a process, and their kernels forget their configurations."""
+    kernel = next(kernel for kernel in kernels if kernel.code is not None)
+    assert kernel.code is not None
+    source = kernel.code.triton
+
+    def work() -> list[bool]:
+        from torch._inductor.codecache import PyCodeCache
+
+        triton_device.stand_in(H100)
+        loaded = getattr(PyCodeCache.load(source), kernel.name)
+        assert loaded.configs
+        loaded.configs = None
+        return ["ret" in triton_device.compile_kernel(kernel.name, source, {}, H100).ptx]
+
+    assert in_process(work) == [True]

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.condition_op import holds
 from magpy_core._compat.torch.operators_trace import trace_operators
 from magpy_core.backends.cuda_graphs.numbers import vectorized
 from magpy_core.backends.fakes import make_fake_inputs
@@ -68,6 +69,12 @@ def _uneven(a: Any, b: Any, c: Any, n: Any) -> Any:
     return (torch.stack([a + b, b + a, a.exp(), b - 1, torch.where(a > b, a, b)]),)
 
 
+def _tested(a: Any, b: Any, c: Any, n: Any) -> Any:
+    """Tests by Python code take one number at a time; some take several."""
+    of_two = [torch.ops.magpy.holds([one, other], "in order") for one, other in ((a, b), (b, a), (c, b))]
+    return (torch.stack([*of_two, torch.ops.magpy.holds([c.float()], "positive"), torch.logical_and(of_two[1], of_two[2])]),)
+
+
 def _not_all_used(a: Any, b: Any, c: Any, n: Any) -> Any:
     """What only later results on the host need may be anything."""
     n.add_(1)
@@ -82,8 +89,10 @@ def _copied(a: Any, b: Any, c: Any, n: Any) -> Any:
     return torch.stack([a, b]), torch.stack([n])
 
 
-@pytest.mark.parametrize("fn", [_several_dtypes, _same_twice, _written_in_between, _uneven, _copied, _not_all_used])
+@pytest.mark.parametrize("fn", [_several_dtypes, _same_twice, _written_in_between, _uneven, _copied, _tested, _not_all_used])
 def test_values(fn: Callable[..., Any]) -> None:
+    holds(torch.fx.Graph(), [], lambda one, other: bool(one < other), "in order")
+    holds(torch.fx.Graph(), [], lambda number: bool(number > 0), "positive")
     given = [torch.tensor(2.0), torch.tensor(-1.5), torch.tensor(0.1, dtype=torch.float64), torch.tensor(5)]
     gm = _graph(fn, given)
     assert gm is not None
