@@ -49,13 +49,14 @@ def test_run_reports_the_step(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(BACKEND != "inductor", reason="it compares two compilers")
 def test_both_engines_are_timed(tmp_path: Path) -> None:
-    """MagPy and torch.compile, each in a run of its own: regions of both have times, eager and compiled."""
+    """MagPy and torch.compile, each in a run of its own: regions of both have compiled times. Plain Python is timed by MagPy
+    alone: torch.compile runs none."""
     report = _report(tmp_path, "check", "--engine", "both", "--exit-zero")
     engines = {region["engine"] for region in report["regions"]}
     assert engines == {"magpy", "dynamo"}
     for engine in engines:
-        timed = [r for r in report["regions"] if r["engine"] == engine and r["eager_ms"] and r["compiled_ms"]]
-        assert timed, f"no region of {engine} has times: {report['regions']}"
+        timed = [r for r in report["regions"] if r["engine"] == engine and r["compiled_ms"]]
+        assert any(r["eager_ms"] for r in timed) or (timed and engine == "dynamo"), f"no region of {engine} has times: {report['regions']}"
 
 
 @pytest.mark.skipif(not IS_CUDA, reason="the CPU has no kernels")
