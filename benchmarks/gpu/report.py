@@ -21,7 +21,7 @@ from benchmarks.gpu.document import Document
 from benchmarks.gpu.jobs import ROOT, Job, jobs, probe
 from benchmarks.gpu.schedule import Schedule
 
-_WORKERS = 6
+_WORKERS = max(2, (os.cpu_count() or 1) * 3 // 4)
 
 
 def commit() -> str:
@@ -56,7 +56,8 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="cuda", help="cuda, or cpu to try the report itself (default: cuda)")
     parser.add_argument("--output", type=Path, default=ROOT / "artifacts" / "gpu", metavar="DIR",
                         help="where report.json, report.md and report.log go (default: artifacts/gpu)")  # fmt: skip
-    parser.add_argument("--workers", type=int, default=_WORKERS, help=f"tests at a time (default: {_WORKERS})")
+    parser.add_argument("--workers", type=int, default=_WORKERS,
+                        help=f"tests at a time (default: {_WORKERS}, for three quarters of the cores)")  # fmt: skip
     parser.add_argument("--only", action="append", default=[], metavar="TEXT",
                         help="only the parts whose name contains TEXT; may be repeated")  # fmt: skip
     parser.add_argument("--commit", default="", help="of the repository, where the copy is without git")

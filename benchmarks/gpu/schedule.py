@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from benchmarks.gpu.child import Ran
 from benchmarks.gpu.jobs import Job
 
-_SHARE_BESIDE = 0.5  # of the time, for tests and compilations before the measurements
+_SHARE_BESIDE = 0.4  # of the time, for tests and compilations before the measurements
 _LEAST_S = 15.0  # with less time left, nothing is started
 
 RunJob = Callable[[Job, float], Ran]

@@ -113,10 +113,15 @@ def _graphed(ours: Contender) -> Graphed:
 
 def warm(name: str, device: torch.device, backend: str) -> None:
     """Compile what ``whole_step`` will need, so that it finds it in the caches on disk."""
-    for make in _contenders(name, device, backend).values():
-        contender = make()
-        for _ in range(2):
-            contender.call()
+    for who, make in _contenders(name, device, backend).items():
+        try:
+            contender = make()
+            for _ in range(2):
+                contender.call()
+        except Exception as error:
+            if who in (EAGER, OURS):
+                raise
+            print(f"{name}: {who} fails: {_first_line(error)}")
     finished(device)
 
 

@@ -12,7 +12,7 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.autograd import EntryState
 from magpy_core.opgraph.functions import MAY_RAISE, note, own_code
 from magpy_core.opgraph.host import Host
-from magpy_core.opgraph.scalars import Sym, may_raise_in_graph
+from magpy_core.opgraph.scalars import Sym, is_float_division, may_raise_in_graph
 from magpy_core.opgraph.values import Values
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -86,7 +86,7 @@ class GraphInputs:
             tensor = next(t for t, s in self.guarded.values() if s is source.base)
             return self.graph.call_method("size", (self.node(tensor), source.key))
         node = self.graph.call_function(sym.payload, tuple(self.number(a) if is_a(a, Sym) else a for a in sym.args))
-        if may_raise_in_graph(sym.payload, sym.args):
+        if may_raise_in_graph(sym.payload, sym.args) and not is_float_division(sym.payload, sym.args):
             node.meta[MAY_RAISE] = True
         return node
 

@@ -6,6 +6,7 @@ An operation may raise unless it is known to be safe. Key functions: ``can_raise
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -17,7 +18,6 @@ from magpy_core.opgraph.functions import IS_BACKWARD, MAY_RAISE, node_name
 from magpy_core.opgraph.scalars import cannot_overflow
 
 _SAFE = named(Fact.SAFE)
-_ITEMS = frozenset({"getitem", "setitem", "__getitem__", "__setitem__"})
 _PLAIN_INDEX = (int, slice, type(None), type(Ellipsis))
 
 
@@ -28,7 +28,7 @@ def can_raise(node: torch.fx.Node) -> bool:
     name = node_name(node)
     if name == "getattr" or switches_modes(node.target) or name.startswith(("_foreach_", "_fused_")):
         return False
-    if name in _ITEMS:
+    if name in ("getitem", "setitem", "__getitem__", "__setitem__"):
         index = node.args[1]
         parts = index if isinstance(index, tuple) else (index,)
         return not all(isinstance(p, _PLAIN_INDEX) for p in parts)
@@ -55,9 +55,8 @@ def _may_end_process(node: torch.fx.Node) -> bool:
         return False
     if node.target is torch.autograd.grad or node_name(node) == "new_gradient":
         return False
-    name, module = node_name(node), getattr(node.target, "__module__", None)
-    is_number = module in ("_operator", "math") and name not in _ITEMS and "magpy_tensor" not in node.meta
-    return not is_number
+    is_arithmetic = getattr(node.target, "__module__", None) in ("_operator", "math")  # of numbers, unless a tensor results
+    return not is_arithmetic or node.target in (operator.getitem, operator.setitem) or "magpy_tensor" in node.meta
 
 
 def nodes_before_raise(graph: torch.fx.Graph) -> frozenset[torch.fx.Node]:

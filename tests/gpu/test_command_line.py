@@ -56,7 +56,8 @@ def test_both_engines_are_timed(tmp_path: Path) -> None:
     assert engines == {"magpy", "dynamo"}
     for engine in engines:
         timed = [r for r in report["regions"] if r["engine"] == engine and r["compiled_ms"]]
-        assert any(r["eager_ms"] for r in timed) or (timed and engine == "dynamo"), f"no region of {engine} has times: {report['regions']}"
+        told = f"no region of {engine} has times: {report['regions']}"
+        assert any(r["eager_ms"] for r in timed) or (timed and engine == "dynamo"), told
 
 
 @pytest.mark.skipif(not IS_CUDA, reason="the CPU has no kernels")

@@ -27,6 +27,7 @@ from magpy_core.capture.undo import restore_history, restore_input, write_undo
 from magpy_core.findings import Location, Position, Range
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.explain import TensorFacts
+from magpy_core.opgraph.functions import MAY_RAISE
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.ledger import Decision
 from magpy_core.recording.places import Places
@@ -91,14 +92,21 @@ def test_a_decision_cuts_behind_its_node() -> None:
     assert structure.may_undo and decided_by(structure.cuts[0]) == [made.read]
 
 
-def test_an_assertion_is_tested_after_the_graph_except_on_a_gpu() -> None:
+def test_an_assertion_is_tested_after_the_graph() -> None:
     made = ByHand().decided(asserted=True)
     structure = Structure.of(made.trace)
     assert len(structure.segments) == 1 and len(structure.assertions) == 1 and structure.may_undo
+
+
+@pytest.mark.parametrize("may_raise", [True, False])
+def test_on_a_gpu_it_is_tested_before_an_operation_that_might_end_the_process(may_raise: bool) -> None:
+    made = ByHand().decided(asserted=True)
     (given,) = made.trace.inputs
     on_gpu = replace(given, facts=replace(given.facts, device=torch.device("cuda")))
+    if may_raise:
+        made.result.meta[MAY_RAISE] = True
     structure = Structure.of(replace(made.trace, inputs=(on_gpu,)))
-    assert len(structure.segments) == 2 and not structure.assertions
+    assert len(structure.segments) == (2 if may_raise else 1) and bool(structure.assertions) is not may_raise
 
 
 def test_a_compiled_graph_that_holds_its_writes_is_not_cut() -> None:
