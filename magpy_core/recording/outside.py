@@ -34,6 +34,8 @@ _LOCK_METHODS = frozenset({
     "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
     "locked", "locked_lock", "release", "release_lock",
 })  # fmt: skip
+_CLOCKS = ("time.", "datetime.")
+_SETTING_HINT = "Make the setting once, before the region is called."
 _SETTING_WRITTEN = f"{HERE} changes a setting of torch, which a graph can't repeat."
 
 
@@ -70,7 +72,7 @@ class Outside(Tracker):
         """A setting of torch is about to be changed."""
         self.basics.stack.torch = None
         if not changes_cuda_setting(fn, args):
-            self.journal.refuse("MP106", _SETTING_WRITTEN, site=site)
+            self.journal.refuse("MP106", _SETTING_WRITTEN, hint=_SETTING_HINT, site=site)
         elif self._cuda_settings is None:
             self._cuda_settings = (cuda_settings(), site)
 
@@ -82,7 +84,7 @@ class Outside(Tracker):
         ops = self.ledger.ops
         used = (*(t for t, _ in ops.values), *(t for t, _ in ops.inputs.guarded.values()))
         if cuda_settings() != before or any(t.device.type != "cpu" for t in used):
-            self.journal.refuse("MP106", _SETTING_WRITTEN, site=site)
+            self.journal.refuse("MP106", _SETTING_WRITTEN, hint=_SETTING_HINT, site=site)
         for getter, args, value in before:
             self.facts.settings.read(site, getter, args, value)
 
@@ -217,5 +219,13 @@ class Outside(Tracker):
         else:
             code = "MP104"
             text = f"calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded."
-        hint = "" if code == "MP104" else "Move the call out of the region, or pass its result in as an argument."
+        hint = "" if code == "MP104" else self._hint_to_move(name)
         self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)
+
+    def _hint_to_move(self, name: str) -> str:
+        """Where a call of the outside world can be, instead of inside the region."""
+        called = self.journal.places.called_at()
+        where = f"{called}, where the region is called" if called else "the call of the region"
+        if name.startswith(_CLOCKS):
+            return f"Read the clock outside the region: before and after {where}."
+        return f"Move the call before or after {where}; if the region needs its result, pass it in as an argument."
