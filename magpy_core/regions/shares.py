@@ -8,8 +8,7 @@ from magpy_core.findings import Finding, Severity
 from magpy_core.regions.steps import Steps
 from magpy_core.regions.view import RegionView
 
-_KEEPS_PLAIN = ("MP1", "MP203", "MP901", "MP902")
-"""Why a region, or what follows in it, isn't compiled."""
+_FOR_GOOD = ("MP203", "MP901", "MP902")  # the region runs as plain Python from then on
 
 
 def relate(regions: Sequence[RegionView], others: Iterable[Finding], steps: Steps) -> Iterator[Finding]:
@@ -25,7 +24,7 @@ def relate(regions: Sequence[RegionView], others: Iterable[Finding], steps: Step
             if finding.cost_ms is not None and compiled is not None:
                 finding.step_ms = _ms(compiled)
                 yield finding
-            elif takes is not None and plain is not None and _keeps_plain(finding):
+            elif takes is not None and plain is not None and _keeps_plain(finding, steps.count):
                 finding.at_most_ms, finding.step_ms = _ms(min(takes, plain)), _ms(plain)
                 yield finding
     for finding in others:
@@ -34,10 +33,12 @@ def relate(regions: Sequence[RegionView], others: Iterable[Finding], steps: Step
             yield finding
 
 
-def _keeps_plain(finding: Finding) -> bool:
-    return (
-        finding.cost_ms is None and finding.code.startswith(_KEEPS_PLAIN) and finding.severity.rank <= Severity.WARNING.rank
-    )
+def _keeps_plain(finding: Finding, steps: int) -> bool:
+    """Whether the time of its region limits what it costs in a step. It doesn't if the finding is about other calls of the
+    region than most: those of an evaluation, which may take any time."""
+    if finding.cost_ms is not None or finding.severity.rank > Severity.WARNING.rank:
+        return False
+    return finding.code.startswith(_FOR_GOOD) or (finding.code.startswith("MP1") and 2 * finding.steps > steps)
 
 
 def _ms(seconds: float) -> float:
