@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.layout import bound_object
 from magpy_core._compat.torch.state_changers import changes_cuda_setting, cuda_settings
 from magpy_core.findings import HERE, Unsupported, Value
 from magpy_core.guards import kinds as guard
@@ -219,7 +220,7 @@ class Outside(Tracker):
         else:
             code = "MP104"
             text = f"calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded."
-        hint = "" if code == "MP104" else self._hint_to_move(name)
+        hint = _hint_to_declare(fn) if code == "MP104" else self._hint_to_move(name)
         self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)
 
     def _hint_to_move(self, name: str) -> str:
@@ -229,3 +230,11 @@ class Outside(Tracker):
         if name.startswith(_CLOCKS):
             return f"Read the clock outside the region: before and after {where}."
         return f"Move the call before or after {where}; if the region needs its result, pass it in as an argument."
+
+
+def _hint_to_declare(fn: Any) -> str:
+    """The line of the settings that makes MagPy know a function; empty for a method, whose object may have state."""
+    if type(fn) is not types.BuiltinFunctionType or bound_object(fn) is not None:
+        return ""
+    declared = f'`"{policy.dotted_name(fn)}" = "pure"` under `[tool.magpy.call-policy]` in pyproject.toml'
+    return f"If it depends on its arguments only and changes nothing, declare {declared}; else call it outside the region."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -11,6 +13,7 @@ import torch
 from torch import nn
 
 from magpy_core.findings import Finding, Severity
+from magpy_core.knowledge import policy
 from magpy_core.regions.session import Session
 
 LAYERS = nn.TransformerEncoder(
@@ -82,6 +85,18 @@ def test_calls_of_the_outside_world_move_to_the_call_of_the_region() -> None:
     called = "test_hints.py:"
     assert clock.hint.startswith(f"Read the clock outside the region: before and after {called}")
     assert identity.hint.startswith(f"Move the call before or after {called}") and "pass it in" in identity.hint
+
+
+def test_a_native_function_is_declared_by_the_line_that_the_hint_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    def target(x: torch.Tensor) -> torch.Tensor:
+        return x * csv.field_size_limit()
+
+    ((unknown,), _) = _warnings(target)
+    assert unknown.code == "MP104"
+    (name,) = re.findall(r'`"([\w.]+)" = "pure"`', unknown.hint)
+    monkeypatch.setattr(policy, "_extra", {})
+    policy.extend({name: "pure"})
+    assert _warnings(target)[0] == []
 
 
 def test_a_branch_in_a_library_cannot_be_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
