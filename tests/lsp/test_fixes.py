@@ -320,3 +320,18 @@ def test_what_torch_found_out_of_a_mask_can_be_said(outcome: str) -> None:
 def test_a_mask_that_may_differ_stays(call: str, outcomes: tuple[str, ...], callees: tuple[str, ...]) -> None:
     values = tuple(Value("outcome", outcome) for outcome in outcomes)
     assert offered(f"y = {call}\n", "MP101", call, values=values, callees=callees) == {}
+
+
+@pytest.mark.parametrize(
+    ("compared", "fixed"),
+    [
+        ("a.x is 3", "a.x == 3"),
+        ("f(a) is not  b", "f(a) !=  b"),
+        ("a == b", ""),
+        ("a is b is c", ""),
+        ("(a) is b", ""),
+    ],
+)
+def test_values_are_compared_by_value(compared: str, fixed: str) -> None:
+    fixes = offered(f"y = [{compared}]\n", "MP103", compared)
+    assert list(fixes.values()) == ([f"y = [{fixed}]\n"] if fixed else [])

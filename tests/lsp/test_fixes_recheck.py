@@ -60,6 +60,7 @@ CAUSAL = _program("y = self.lin(self.blocks(x[None], mask=self.mask))\nreturn y[
     "        self.blocks = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)\n"
     "        self.mask = nn.Transformer.generate_square_subsequent_mask(2)\n",
 )
+IDENTITY = _program("y = self.lin(x)\nreturn y * 2 if float(x.shape[0]) is t else y * t")
 SIZES = _program("return self.lin(x) / 2", rows="2 + step")
 
 
@@ -89,6 +90,7 @@ CASES = {
     "attribute": (ATTRIBUTE, "magpy", [("MP202", "Pass `self.scale`")]),
     "argument": (ARGUMENT, "magpy", [("MP202", "Pass `t`")]),
     "causal": (CAUSAL, "magpy", [("MP101", "Pass `is_causal=True`, if `mask` is always causal")]),
+    "identity": (IDENTITY, "magpy", [("MP103", "Compare with `==`")]),
     "dynamic": (SIZES, "dynamo", [("MPD201", "Mark dimension 0 of `x`")]),
 }
 
@@ -113,7 +115,9 @@ async def test_the_fixed_program_is_clean_and_the_same(server: Client, tmp_path:
         found = [d for d in server.diagnostics(uri) if d["code"] == code]
         actions = [a for d in found for a in await _actions(server, uri, d) if title in a["title"]]
         assert actions, (title, found, [a["title"] for d in found for a in await _actions(server, uri, d)])
-        assert (actions[0].get("isPreferred") or case == "causal") and code in [d["code"] for d in actions[0]["diagnostics"]]
+        assert (actions[0].get("isPreferred") or case in ("causal", "identity")) and code in [
+            d["code"] for d in actions[0]["diagnostics"]
+        ]
         shorter = applied(fixed, actions[0]["edit"], uri)
         assert shorter != fixed
         fixed = shorter

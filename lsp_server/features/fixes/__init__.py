@@ -13,6 +13,7 @@ from lsp_server.features.fixes.branches import cond_sketch, where_instead
 from lsp_server.features.fixes.causal import say_if_causal
 from lsp_server.features.fixes.detaching import detach_instead
 from lsp_server.features.fixes.dynamic import mark_dynamic
+from lsp_server.features.fixes.identity import compare_values
 from lsp_server.features.fixes.moving import move_logging_out
 from lsp_server.features.fixes.problem import Fix, Problem
 from lsp_server.features.fixes.scalars import number_as_tensor
@@ -20,6 +21,7 @@ from lsp_server.features.fixes.scalars import number_as_tensor
 _FIXERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
     "MP101": (where_instead, say_if_causal),  # MagPy can't capture regions with torch.cond
     "MP102": (move_logging_out, detach_instead),
+    "MP103": (compare_values,),
     "MP202": (number_as_tensor,),
     "MP201": (number_as_tensor,),
     "MP305": (move_logging_out,),

@@ -19,6 +19,7 @@ from magpy_core.regions.session import Session
 LAYERS = nn.TransformerEncoder(
     nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 1, enable_nested_tensor=False
 ).eval()
+NUMBER = 5.0
 LINEAR = nn.Linear(4, 4)
 MASK = torch.triu(torch.full((3, 3), float("-inf")), 1)
 
@@ -49,6 +50,14 @@ def _grad_of_copy(x: torch.Tensor) -> torch.Tensor:
     return torch.autograd.grad((x * x).sum(), x)[0]
 
 
+def _identical(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if float(x.shape[0]) is NUMBER else x
+
+
+def _equal(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if float(x.shape[0]) == NUMBER else x
+
+
 def _stops(x: torch.Tensor) -> torch.Tensor:
     y = LINEAR(x).detach()
     if y.sum() < 0:
@@ -66,6 +75,7 @@ def _where(x: torch.Tensor) -> torch.Tensor:
     [
         (_layers, "MP101", "`is_causal=True`", _layers_told),
         (_grad, "MP106", "`x.detach().requires_grad_()`", _grad_of_copy),
+        (_identical, "MP103", "with `==`", _equal),
         (_stops, "MP101", "`torch.where(condition, a, b)`", _where),
     ],
 )
