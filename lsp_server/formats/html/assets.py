@@ -79,6 +79,7 @@ svg .step-plain { fill: var(--information); } svg .step-compiled { fill: var(--g
 svg .step-mixed { fill: var(--hint); }
 svg .step-waited { fill: var(--warning); } svg .grid { stroke: var(--line); } svg .median { stroke: var(--soft);
   stroke-dasharray: 2 4; } svg .event { stroke: var(--accent); stroke-dasharray: 5 4; }
+svg .life { stroke: var(--good); stroke-width: 3; opacity: .5; }
 .roofline { display: block; width: 100%; max-width: 540px; margin: 10px 0; }
 svg.roofline .small { font-size: 11.5px; }
 svg .roof { stroke: var(--fg); stroke-width: 1.3; } svg [class^=limit-] { fill-opacity: .75; stroke: var(--bg);

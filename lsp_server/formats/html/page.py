@@ -10,7 +10,7 @@ import hashlib
 import json
 from html import escape
 
-from lsp_server.formats.html import graph, kernels, step, timeline
+from lsp_server.formats.html import capture_timeline, graph, kernels, step, timeline
 from lsp_server.formats.html.assets import SCRIPT, STYLE
 from lsp_server.formats.html.source import Sheets, linked, marked_up
 from lsp_server.formats.html.table import table
@@ -36,6 +36,7 @@ _COLUMNS = (
 
 def text(report: Report, view: View) -> str:
     sheets = Sheets(report, view)
+    recompiles = capture_timeline.chapter(report, sheets)
     title = f"MagPy: {escape(clean(report.entrypoint))}"
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(SCRIPT)}'; "
@@ -47,12 +48,13 @@ def text(report: Report, view: View) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             "<meta name='viewport' content='width=device-width, initial-scale=1'>",
             f"<title>{title}</title><style>{STYLE}</style></head><body>",
-            f"<header><h1>{title}</h1>{_verdict(report, view)}{_navigation(report)}</header><main>",
+            f"<header><h1>{title}</h1>{_verdict(report, view)}{_navigation(report, bool(recompiles))}</header><main>",
             step.chapter(report),
             f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
             f"<h2 id='findings'>Findings</h2>{_findings(report, sheets, view)}",
             f"<h2 id='source'>Source</h2>{sheets.html()}",
             kernels.chapter(report, sheets),
+            recompiles,
             *_captures(report, sheets),
             _timeline(report),
             f"<p class='soft'>MagPy {__version__}. This page contains source code and values of the program.</p>",
@@ -73,9 +75,10 @@ def _verdict(report: Report, view: View) -> str:
     return f"<p><b class='{style}'>{mark} {summary}</b> <span class='soft'>{count(report.steps, 'step')}{seconds}</span></p>"
 
 
-def _navigation(report: Report) -> str:
+def _navigation(report: Report, recompiles: bool) -> str:
     links = ["step"] if report.step is not None else []
     links += ["regions", "findings", "source"] + (["kernels"] if report.kernels is not None else [])
+    links += ["recompiles"] if recompiles else []
     links += ["captures", "timeline"] if report.details is not None else []
     shown = "".join(f"<a href='#{name}'>{name.capitalize()}</a>" for name in links)
     return f"<nav>{shown}<button id='theme' type='button'>Light / dark</button></nav>"
