@@ -53,6 +53,15 @@ details > summary { cursor: pointer; padding: 4px 0; } details pre { margin: 0; 
 .lines { overflow-x: auto; } .row { display: flex; white-space: pre; min-width: max-content; }
 .row .no { flex: 0 0 56px; text-align: right; padding-right: 14px; color: var(--soft); user-select: none; }
 .row .guards { flex: 0 0 74px; color: var(--hint); font-size: 11px; user-select: none; }
+.row .costs { flex: 0 0 86px; padding-right: 10px; }
+.cost { display: block; padding: 0 4px; border-radius: 3px; font-size: 11px; line-height: 1.75; text-align: right;
+  white-space: nowrap; font-variant-numeric: tabular-nums; print-color-adjust: exact;
+  background: linear-gradient(to left, color-mix(in srgb, var(--heat) 42%, transparent) var(--part), transparent var(--part))
+    color-mix(in srgb, var(--heat) 10%, transparent); color: var(--fg); }
+.cost.step { --heat: var(--error); } .cost.region { --heat: var(--part0); } .cost.again { --heat: var(--warning); }
+.cost.device { --heat: var(--part3); }
+.legend ul { list-style: none; margin: 4px 0 10px; padding: 0; } .legend p { margin: 0; } .legend li { margin: 2px 0; }
+.legend .cost { display: inline-block; width: 76px; margin-right: 6px; }
 .row.marked { background: var(--mark); } .row:target { outline: 2px solid var(--accent); outline-offset: -2px; }
 .row u { text-decoration: underline wavy; text-underline-offset: 3px; text-decoration-thickness: 1px; }
 .row u.fact { text-decoration: underline dotted var(--soft); }
@@ -86,7 +95,6 @@ svg .roof { stroke: var(--fg); stroke-width: 1.3; } svg [class^=limit-] { fill-o
   stroke-width: .7; } svg .limit-memory { fill: var(--part0); } svg .limit-compute { fill: var(--part1); }
 svg .limit-launch { fill: var(--others); }
 .key { white-space: nowrap; }
-.legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 5px 0 14px; }
 @media (max-width: 900px) {
   main, header { padding: 0 10px; }
   thead { display: none; } tbody, tr { display: block; }
@@ -98,6 +106,7 @@ svg .limit-launch { fill: var(--others); }
   td::before { content: attr(data-label); position: absolute; left: 0; color: var(--soft); }
   td:empty { display: none; }
   .row .no { flex-basis: 40px; padding-right: 8px; } .row .guards { display: none; }
+  .row .costs { flex-basis: 66px; padding-right: 6px; } .row .cost { font-size: 10px; padding: 0 2px; }
   .gap, .note { padding-left: 10px; margin-left: 10px; margin-right: 10px; }
 }
 @media print { button { display: none; } .picture { max-height: none; } }

@@ -13,7 +13,8 @@ from magpy_core.findings.details import Call
 class Recording:
     """A call of the region that recorded it.
 
-    ``number``: of the call, from 1; 0: not known. ``timed``: None for a call without a time. ``causes``: why the captures before it did not fit; ``made``: the capture, if it is certain which one it is.
+    ``number``: of the call, from 1; 0: not known. ``timed``: None for a call without a time. ``causes``: why the
+    captures before it did not fit; ``made``: the capture, if it is certain which one it is.
     """
 
     number: int
