@@ -72,10 +72,19 @@ details > summary { cursor: pointer; padding: 4px 0; } details pre { margin: 0; 
 .note > summary { color: var(--fg); font: 14px/1.5 system-ui, sans-serif; } .fact:not([open]) { border-color: var(--line); }
 .note b { font-weight: 600; }
 .picture { max-height: 620px; overflow: auto; background: var(--bg); }
+.listing { position: relative; max-height: 320px; overflow: auto; border: 1px solid var(--line); border-radius: 8px;
+  margin: 8px 0; padding: 6px 0; } .listing div { padding: 0 12px 0 30px; text-indent: -18px; }
+.listing i { font-style: normal; color: var(--soft); } .listing b { font-weight: 600; }
+.listing .match { background: var(--mark); }
+.listing .current { outline: 2px solid var(--accent); outline-offset: -2px; background: var(--mark); }
+.search { display: flex; flex-wrap: wrap; gap: 6px; align-items: center; margin: 8px 0; }
+.search input { flex: 0 1 300px; min-width: 0; }
 svg text { font: 12px system-ui, sans-serif; fill: var(--fg); }
 svg .small { font-size: 10px; fill: var(--soft); } svg .node rect { fill: var(--node); stroke: var(--node-line); }
 svg .read rect { fill: var(--read); stroke: var(--read-line); }
 svg .placeholder rect { fill: var(--input); stroke: var(--line); }
+svg g.match rect { stroke: var(--part1); stroke-width: 3; } svg g.current rect { fill: var(--mark); stroke: var(--accent);
+  stroke-width: 4; }
 svg .edge { fill: none; stroke: var(--soft); stroke-width: 1; opacity: .65; } svg a:hover rect { stroke-width: 2.5; }
 svg .cut { stroke: var(--warning); stroke-dasharray: 5 4; }
 svg .recorded { fill: var(--warning); } svg .replayed { fill: var(--good); } svg .watched { fill: var(--information); }
@@ -130,4 +139,51 @@ for (const box of document.querySelectorAll('input.filter')) box.addEventListene
   for (const row of within.querySelectorAll('tbody tr')) row.hidden = !row.textContent.toLowerCase().includes(wanted);
   for (const facts of within.querySelectorAll('.facts')) facts.open = wanted !== '';
 });
+const within = (area, part) => {
+  const outer = area.getBoundingClientRect(), inner = part.getBoundingClientRect();
+  area.scrollTop += inner.top + inner.height / 2 - outer.top - area.clientHeight / 2;
+  area.scrollLeft += part.tagName === 'g' ? inner.left + inner.width / 2 - outer.left - area.clientWidth / 2 : 0;
+};
+for (const graph of document.querySelectorAll('.graph')) {
+  const box = graph.querySelector('.find'), told = graph.querySelector('.found'), list = graph.querySelector('.listing');
+  let rows, texts, shapes, found = [], at = -1;
+  const prepare = () => {
+    rows = [...list.children];
+    texts = rows.map(row => [...row.childNodes].filter(part => part.tagName !== 'I').map(part => part.textContent)
+      .join('').toLowerCase());
+    shapes = new Map();
+    for (const shape of graph.querySelectorAll('g[data-n]'))
+      for (const name of shape.dataset.n.split(' ')) shapes.set(name, shape);
+  };
+  const parts = row => [row, shapes.get(row.dataset.n)].filter(Boolean);
+  const go = to => {
+    for (const part of graph.querySelectorAll('.current')) part.classList.remove('current');
+    if (!found.length) return;
+    at = (to + found.length) % found.length;
+    for (const part of parts(found[at])) {
+      part.classList.add('current');
+      within(part === found[at] ? list : graph.querySelector('.picture'), part);
+    }
+    told.textContent = `${(at + 1).toLocaleString('en')} of ${found.length.toLocaleString('en')}`;
+  };
+  const search = () => {
+    if (!rows) prepare();
+    for (const part of graph.querySelectorAll('.match')) part.classList.remove('match');
+    const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean);
+    found = words.length ? rows.filter((_, n) => words.every(word => texts[n].includes(word))) : [];
+    for (const row of found) for (const part of parts(row)) part.classList.add('match');
+    told.textContent = words.length ? 'no match' : '';
+    go(0);
+  };
+  box.addEventListener('input', search);
+  box.addEventListener('keydown', event => {
+    const steps = {Enter: event.shiftKey ? -1 : 1, ArrowDown: 1, ArrowUp: -1};
+    if (event.key === 'Escape') { box.value = ''; search(); }
+    else if (!(event.key in steps)) return;
+    else go(at + steps[event.key]);
+    event.preventDefault();
+  });
+  graph.querySelector('.before').addEventListener('click', () => go(at - 1));
+  graph.querySelector('.next').addEventListener('click', () => go(at + 1));
+}
 """

@@ -10,7 +10,7 @@ import hashlib
 import json
 from html import escape
 
-from lsp_server.formats.html import capture_timeline, graph, kernels, step, timeline
+from lsp_server.formats.html import capture_timeline, graph_listing, kernels, step, timeline
 from lsp_server.formats.html.assets import SCRIPT, STYLE
 from lsp_server.formats.html.source import Sheets, linked, marked_up
 from lsp_server.formats.html.table import table
@@ -157,7 +157,7 @@ def _captures(report: Report, sheets: Sheets) -> list[str]:
 
 
 def _capture(capture: CaptureDetail, sheets: Sheets) -> str:
-    drawn = graph.picture(capture, lambda node: sheets.anchor(node.file, node.line))
+    drawn = graph_listing.searchable(capture, sheets.anchor)
     operations = sum(node.kind != "placeholder" for node in capture.nodes) + capture.cut
     parts = [f"<details><summary>Operator graph: {count(operations, 'operation')}</summary>{drawn}</details>"]
     rows = [_guard(guard, sheets) for guard in capture.guards[:_GUARD_ROWS]]
