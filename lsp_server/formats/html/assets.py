@@ -78,7 +78,7 @@ details > summary { cursor: pointer; padding: 4px 0; } details pre { margin: 0; 
 .listing .match { background: var(--mark); }
 .listing .current { outline: 2px solid var(--accent); outline-offset: -2px; background: var(--mark); }
 .search { display: flex; flex-wrap: wrap; gap: 6px; align-items: center; margin: 8px 0; }
-.search input { flex: 0 1 300px; min-width: 0; }
+.search input { flex: 1 1 140px; max-width: 300px; min-width: 0; }
 svg text { font: 12px system-ui, sans-serif; fill: var(--fg); }
 svg .small { font-size: 10px; fill: var(--soft); } svg .node rect { fill: var(--node); stroke: var(--node-line); }
 svg .read rect { fill: var(--read); stroke: var(--read-line); }

@@ -54,8 +54,10 @@ def measured(page: str, width: int, folder: Path) -> dict[str, Any]:
 
 
 def evaluated(page: str, script: str, folder: Path, width: int = 1280) -> Any:
-    """What the function body ``script`` returns for the document ``page``, which is in a frame: a window can't be as narrow as
-    a phone, and the page's policy allows no other script."""
+    """What the function body ``script`` returns for the document ``page``.
+
+    It is in a frame: a window can't be as narrow as a phone, and the page's policy allows no other script.
+    """
     framed = (
         f"<iframe id='page' width='{width}' height='800' style='border: 0' srcdoc=\"{escape(page, quote=True)}\"></iframe>"
     )

@@ -68,11 +68,9 @@ def test_operator_name_shape_and_line_are_found_and_inputs_are_not(tmp_path: Pat
 
 def test_keys_lead_to_the_next_match_and_back_and_around(tmp_path: Path) -> None:
     walks = ["", "Enter", "Enter Enter", "Shift+Enter", "ArrowDown", "ArrowDown ArrowUp", "Escape"]
-    by = searched(CaptureDetail(nodes=NODES), tmp_path, *(["linear", *keys.split()] for keys in walks))
-    assert [one["current"] for one in by] == [
-        ["linear"], ["linear_1"], ["linear"], ["linear_1"], ["linear_1"], ["linear"], [],
-    ]  # fmt: skip
-    assert by[1]["said"] == "2 of 2" and by[-1]["said"] == "" and by[-1]["found"] == []
+    by = searched(CaptureDetail(nodes=NODES), tmp_path, *(["float32", *keys.split()] for keys in walks))
+    assert [one["current"] for one in by] == [["x"], ["w"], ["linear"], ["sum_1"], ["w"], ["x"], []]
+    assert by[1]["said"] == "2 of 6" and by[-1]["said"] == "" and by[-1]["found"] == []
 
 
 @pytest.mark.slow
