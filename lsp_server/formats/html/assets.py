@@ -103,6 +103,7 @@ svg.roofline .small { font-size: 11.5px; }
 svg .roof { stroke: var(--fg); stroke-width: 1.3; } svg [class^=limit-] { fill-opacity: .75; stroke: var(--bg);
   stroke-width: .7; } svg .limit-memory { fill: var(--part0); } svg .limit-compute { fill: var(--part1); }
 svg .limit-launch { fill: var(--others); }
+li.inner { list-style: none; margin-left: 1em; }
 .key { white-space: nowrap; }
 @media (max-width: 900px) {
   main, header { padding: 0 10px; }
@@ -110,7 +111,8 @@ svg .limit-launch { fill: var(--others); }
   tr { padding: 6px 10px; border-bottom: 1px solid var(--line); } tbody:last-child > tr:last-child { border-bottom: 0; }
   td, td.number { display: block; position: relative; padding: 2px 0 2px 7.5em; border: 0; text-align: left;
     white-space: normal; }
-  td .mono { overflow-wrap: anywhere; } .key { white-space: normal; }
+  td .mono { overflow-wrap: anywhere; } li.inner { list-style: none; margin-left: 1em; }
+.key { white-space: normal; }
   table:has(td.number) td { padding-left: 10.8em; } /* "forward + backward" */
   td::before { content: attr(data-label); position: absolute; left: 0; color: var(--soft); }
   td:empty { display: none; }

@@ -20,7 +20,7 @@ def chapter(report: Report) -> str:
         return ""
     line = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(step_text.line(report).removeprefix("Step: ")))
     line = line[0].upper() + line[1:]
-    return f"<h2 id='step'>Step</h2><p>{line}</p>{step_bars.picture(step)}{step_timeline.picture(step)}{_table(step)}"
+    return f"<h2 id='step'>Step</h2><p>{line}</p>{step_bars.picture({'': step})}{step_timeline.picture(step)}{_table(step)}"
 
 
 def _table(step: StepReport) -> str:
