@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+_DARK = """--bg: #0d1117; --fg: #e6edf3; --soft: #9198a1;
+  --line: #3d444d; --panel: #151b23; --accent: #4493f8; --error: #f85149; --warning: #d29922; --information: #4493f8;
+  --hint: #9198a1; --good: #3fb950; --node: #121d2f; --node-line: #1f6feb; --read: #2e2411; --read-line: #9e6a03;
+  --input: #212830; --mark: #2e2a1a;
+  --part0: #4493f8; --part1: #f0883e; --part2: #3fb950; --part3: #ab7df8; --part4: #f778ba; --part5: #d29922;
+  --others: #9198a1; --rest: #545d68;"""
+
 STYLE = """
 :root { color-scheme: light dark; --bg: #ffffff; --fg: #1c2128; --soft: #59636e; --line: #d1d9e0; --panel: #f6f8fa;
   --accent: #0969da; --error: #cf222e; --warning: #9a6700; --information: #0969da; --hint: #57606a; --good: #1a7f37;
   --node: #ddf4ff; --node-line: #54aeff; --read: #fff1cc; --read-line: #bf8700; --input: #eef1f4; --mark: #fff8c5;
   --part0: #0969da; --part1: #bc4c00; --part2: #1a7f37; --part3: #8250df; --part4: #bf3989; --part5: #7d4e00;
   --others: #6e7781; --rest: #afb8c1; }
-@media (prefers-color-scheme: dark) { :root:not([data-theme=light]) { --bg: #0d1117; --fg: #e6edf3; --soft: #9198a1;
-  --line: #3d444d; --panel: #151b23; --accent: #4493f8; --error: #f85149; --warning: #d29922; --information: #4493f8;
-  --hint: #9198a1; --good: #3fb950; --node: #121d2f; --node-line: #1f6feb; --read: #2e2411; --read-line: #9e6a03;
-  --input: #212830; --mark: #2e2a1a;
-  --part0: #4493f8; --part1: #f0883e; --part2: #3fb950; --part3: #ab7df8; --part4: #f778ba; --part5: #d29922;
-  --others: #9198a1; --rest: #545d68; } }
-:root[data-theme=dark] { color-scheme: dark; --bg: #0d1117; --fg: #e6edf3; --soft: #9198a1;
-  --line: #3d444d; --panel: #151b23; --accent: #4493f8; --error: #f85149; --warning: #d29922; --information: #4493f8;
-  --hint: #9198a1; --good: #3fb950; --node: #121d2f; --node-line: #1f6feb; --read: #2e2411; --read-line: #9e6a03;
-  --input: #212830; --mark: #2e2a1a;
-  --part0: #4493f8; --part1: #f0883e; --part2: #3fb950; --part3: #ab7df8; --part4: #f778ba; --part5: #d29922;
-  --others: #9198a1; --rest: #545d68; }
+@media screen and (prefers-color-scheme: dark) { :root:not([data-theme=light]) { DARK } }
+@media screen { :root[data-theme=dark] { color-scheme: dark; DARK } }
 :root[data-theme=light] { color-scheme: light; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif; }
@@ -105,7 +102,7 @@ svg .roof { stroke: var(--fg); stroke-width: 1.3; } svg [class^=limit-] { fill-o
 svg .limit-launch { fill: var(--others); }
 li.inner { list-style: none; margin-left: 1em; }
 .key { white-space: nowrap; }
-@media (max-width: 900px) {
+@media screen and (max-width: 900px) {
   main, header { padding: 0 10px; }
   thead { display: none; } tbody, tr { display: block; }
   tr { padding: 6px 10px; border-bottom: 1px solid var(--line); } tbody:last-child > tr:last-child { border-bottom: 0; }
@@ -120,8 +117,23 @@ li.inner { list-style: none; margin-left: 1em; }
   .row .costs { flex-basis: 66px; padding-right: 6px; } .row .cost { font-size: 10px; padding: 0 2px; }
   .gap, .note { padding-left: 10px; margin-left: 10px; margin-right: 10px; }
 }
-@media print { button { display: none; } .picture { max-height: none; } }
-"""
+@media print {
+  :root { color-scheme: light; }
+  body { font-size: 11px; } main, header { max-width: none; padding: 0; } h1 { font-size: 18px; } h2 { font-size: 15px; }
+  h3 { font-size: 12.5px; } h2, h3, summary { break-after: avoid; } code, pre, .mono { font-size: 9.5px; }
+  nav, button, input, .search { display: none; }
+  .scroll, .lines, .file, .listing, .picture { overflow: visible; max-height: none; }
+  .picture.large { display: none; }
+  svg { max-width: 100%; height: auto; print-color-adjust: exact; break-inside: avoid; }
+  table { font-size: 9.5px; } th, td { padding: 3px 5px; } td:first-child { min-width: 7em; } tr { break-inside: avoid; }
+  td.number { white-space: normal; overflow-wrap: normal; }
+  pre, .row { white-space: pre-wrap; overflow-wrap: anywhere; }
+  .row { min-width: 0; } .row .text { flex: 1; min-width: 0; } .row .no { flex-basis: 34px; padding-right: 8px; }
+  .row .guards { flex-basis: 54px; font-size: 9px; } .row .costs { flex-basis: 66px; } .cost { font-size: 9px; }
+  .gap, .note { margin-left: 34px; padding-left: 10px; } .note p, .note > summary { font-size: 10.5px; }
+  .row.marked, .badge { print-color-adjust: exact; } a { text-decoration: none; }
+}
+""".replace("DARK", _DARK)
 
 SCRIPT = """
 const root = document.documentElement;
@@ -136,6 +148,11 @@ function reveal() {
   target.scrollIntoView({block: 'center'});
 }
 addEventListener('hashchange', reveal); reveal();
+const opened = [];
+addEventListener('beforeprint', () => {
+  for (const closed of document.querySelectorAll('details:not([open])')) { closed.open = true; opened.push(closed); }
+});
+addEventListener('afterprint', () => { for (const one of opened.splice(0)) one.open = false; });
 for (const box of document.querySelectorAll('input.filter')) box.addEventListener('input', () => {
   const wanted = box.value.toLowerCase(), within = document.getElementById(box.dataset.rows);
   for (const row of within.querySelectorAll('tbody tr')) row.hidden = !row.textContent.toLowerCase().includes(wanted);

@@ -82,7 +82,8 @@ def _region(region: RegionSummary, sheets: Sheets) -> str:
     cells = [f"{n:,}" for n in counts]
     cells += ["-" if ms is None else f"{ms:,.3f}" for ms in (region.eager_ms, region.compiled_ms)]
     numbers = "".join(f"<td class='number'>{cell}</td>" for cell in [*cells, speed])
-    name = f"<td><b>{escape(clean(region.name))}</b>{program}{where}</td>"
+    shown = escape(clean(region.name)).replace(".", ".<wbr>")
+    name = f"<td><b>{shown}</b>{program}{where}</td>"
     return f"<tr>{name}<td class='{style}'>{state}</td>{numbers}</tr>"
 
 

@@ -1,4 +1,4 @@
-"""Chromium without a window, for tests of the page. Key functions: dumped, measured, evaluated."""
+"""Chromium without a window, for tests of the page. Key functions: dumped, measured, evaluated, on_paper."""
 
 from __future__ import annotations
 
@@ -51,6 +51,12 @@ def measured(page: str, width: int, folder: Path) -> dict[str, Any]:
     """The widths of the page and of its tables."""
     measured: dict[str, Any] = evaluated(page, _MEASURE, folder, width)
     return measured
+
+
+def on_paper(page: str) -> str:
+    """The page with its style for paper on the screen; that of the screen never applies."""
+    assert "@media print" in page and "@media screen" in page
+    return page.replace("@media print", "@media all").replace("@media screen", "@media speech")
 
 
 def evaluated(page: str, script: str, folder: Path, width: int = 1280) -> Any:
