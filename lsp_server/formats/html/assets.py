@@ -89,7 +89,8 @@ svg .plain { fill: var(--error); }
 svg .part0 { fill: var(--part0); } svg .part1 { fill: var(--part1); } svg .part2 { fill: var(--part2); }
 svg .part3 { fill: var(--part3); } svg .part4 { fill: var(--part4); } svg .part5 { fill: var(--part5); }
 svg .others { fill: var(--others); } svg .rest { fill: var(--rest); } svg .backward { fill-opacity: .55; }
-svg .unassigned { fill: none; stroke: var(--line); }
+svg .flame { stroke: var(--bg); } svg text[class^=in-part], svg text.in-others { fill: var(--bg); font-weight: 600; }
+svg .unassigned { fill: none; stroke: var(--line); } svg .flame.rest { fill-opacity: .35; }
 svg .step-plain { fill: var(--information); } svg .step-compiled { fill: var(--good); }
 svg .step-mixed { fill: var(--hint); }
 svg .step-waited { fill: var(--warning); } svg .grid { stroke: var(--line); } svg .median { stroke: var(--soft);

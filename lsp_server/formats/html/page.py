@@ -34,9 +34,9 @@ _COLUMNS = (
 
 def text(report: Report, view: View) -> str:
     sheets = Sheets(report, view)
-    recompiles = capture_timeline.chapter(report, sheets)
+    recompiles, of_step = capture_timeline.chapter(report, sheets), step.chapter(report)
     body = [
-        step.chapter(report),
+        of_step,
         f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
         f"<h2 id='findings'>Findings</h2>{findings_table(report.findings, sheets, view)}",
         f"<h2 id='source'>Source</h2>{sheets.html()}",
@@ -45,21 +45,17 @@ def text(report: Report, view: View) -> str:
         *_captures(report, sheets),
         _timeline(report),
     ]
-    return shell.document(report.entrypoint, f"{_verdict(report, view)}{_navigation(report, bool(recompiles))}", body)
+    links = ["step"] if of_step else []
+    links += ["regions", "findings", "source"] + (["kernels"] if report.kernels is not None else [])
+    links += ["recompiles"] if recompiles else []
+    links += ["captures", "timeline"] if report.details is not None else []
+    return shell.document(report.entrypoint, f"{_verdict(report, view)}{shell.navigation(links)}", body)
 
 
 def _verdict(report: Report, view: View) -> str:
     failing = any(f.severity.rank <= view.fail_on.rank for f in report.findings)
     seconds = f", {report.timings['total']:,.1f} s" if "total" in report.timings else ""
     return shell.verdict(not failing, next(totals(report, view)).plain, f"{count(report.steps, 'step')}{seconds}")
-
-
-def _navigation(report: Report, recompiles: bool) -> str:
-    links = ["step"] if report.step is not None else []
-    links += ["regions", "findings", "source"] + (["kernels"] if report.kernels is not None else [])
-    links += ["recompiles"] if recompiles else []
-    links += ["captures", "timeline"] if report.details is not None else []
-    return shell.navigation(links)
 
 
 def _regions(report: Report, sheets: Sheets) -> str:
