@@ -112,13 +112,18 @@ def ranks(finding: Finding) -> str:
     return f"rank{'' if len(finding.ranks) == 1 else 's'} {', '.join(map(str, finding.ranks))}"
 
 
+def is_each_time(finding: Finding) -> bool:
+    """Whether its cost is that of each occurrence (capturing, compiling again), not of a step."""
+    return finding.code.startswith(("MP2", "MPD2"))
+
+
 def cost(findings: Sequence[Finding]) -> str:
     """The measured cost of findings of one code: ``0.52 ms per step``; empty if not measured."""
     costs = [finding.cost_ms for finding in findings if finding.cost_ms is not None]
     if not costs:
         return ""
-    if findings[0].code.startswith(("MP2", "MPD2")):
-        return f"{'up to ' if len(costs) > 1 else ''}{max(costs):.3g} ms each time"  # capturing, compiling again
+    if is_each_time(findings[0]):
+        return f"{'up to ' if len(costs) > 1 else ''}{max(costs):.3g} ms each time"
     between = " between its graphs" if findings[0].code.startswith("MP1") else ""
     return f"{sum(costs):.3g} ms per step{between}"
 
