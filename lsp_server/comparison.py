@@ -60,6 +60,7 @@ class Comparison:
     appeared: list[Finding]
     disappeared: list[Finding]
     unchanged: int
+    pairs: list[tuple[RegionSummary, RegionSummary]] = field(default_factory=list)  # each region before and now
     changed: list[RegionChange] = field(default_factory=list)
     new_regions: list[RegionSummary] = field(default_factory=list)
     removed_regions: list[RegionSummary] = field(default_factory=list)
@@ -123,13 +124,13 @@ def compare(old: Loaded, new: Loaded, threshold: float) -> Comparison:
     appeared = _unmatched(new.report.findings, after, Counter(before))
     disappeared = _unmatched(old.report.findings, before, Counter(after))
     result = Comparison(appeared, disappeared, len(after) - len(appeared))
-    pairs, result.new_regions, result.removed_regions = _paired(old.report.regions, new.report.regions)
-    changed = (_region_change(a, b, threshold) for a, b in pairs)
+    result.pairs, result.new_regions, result.removed_regions = _paired(old.report.regions, new.report.regions)
+    changed = (_region_change(a, b, threshold) for a, b in result.pairs)
     result.changed = [c for c in changed if c.changes or c.became_incomplete or c.became_complete]
     if old.report.step is not None and new.report.step is not None:
         result.step = changes(STEP_MEASURES, old.report.step, new.report.step, threshold)
     if old.report.kernels is not None and new.report.kernels is not None:
-        same = {before.id: now.id for before, now in pairs}
+        same = {before.id: now.id for before, now in result.pairs}
         result.kernels = compare_kernels(old.report.kernels, new.report.kernels, same, threshold)
     return result
 

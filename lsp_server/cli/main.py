@@ -122,8 +122,9 @@ def demo(into: str) -> None:
 @click.argument("old")
 @click.argument("new")
 @click.option(
-    "--format", "output_format", type=click.Choice(("text", "markdown", "json")), default="text", show_default=True
+    "--format", "output_format", type=click.Choice(("text", "markdown", "json", "html")), default="text", show_default=True
 )
+@click.option("--output", metavar="FILE", help="Write the comparison to FILE.")
 @click.option(
     "--threshold",
     type=click.FloatRange(0),

@@ -113,6 +113,11 @@ def ranks(finding: Finding) -> str:
     return f"rank{'' if len(finding.ranks) == 1 else 's'} {', '.join(map(str, finding.ranks))}"
 
 
+def is_each_time(finding: Finding) -> bool:
+    """Whether its cost is that of each occurrence (capturing, compiling again), not of a step."""
+    return finding.code.startswith(("MP2", "MPD2"))
+
+
 def cost(findings: Sequence[Finding]) -> str:
     """The measured cost of findings of one code, or what limits it: ``0.52 ms per step, 4.3 % of a step of 12.1 ms``.
 
@@ -124,8 +129,8 @@ def cost(findings: Sequence[Finding]) -> str:
         if not limits:
             return ""
         return f"at most {_per_step(max(limits), step)} (the time of its region in plain Python)"
-    if findings[0].code.startswith(("MP2", "MPD2")):
-        again = max(costs)  # capturing, compiling again
+    if is_each_time(findings[0]):
+        again = max(costs)
         steps = f", as long as {count(round(again / step), 'step')}" if step and again > 1.5 * step else ""
         return f"{'up to ' if len(costs) > 1 else ''}{_time(again)} each time{steps}"
     return _per_step(sum(costs), step, " between its graphs" if findings[0].code.startswith("MP1") else "")

@@ -14,6 +14,11 @@ from torch.fx.node import map_aggregate
 from magpy_core._compat.torch.fake import symbolic_shapes
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
 
+_CONSTANTS = frozenset(
+    {bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout, type(Ellipsis)}
+)
+_FIRST = object()  # stands for the first argument, which an operation in place returns
+
 
 @dataclass(eq=False)
 class Scalar:
@@ -48,12 +53,15 @@ def find(tree: Any, kind: type | tuple[type, ...]) -> list[Any]:
 
 
 class Emitter:
-    """Appends operations to ``graph`` and runs each on fakes to determine its dtype and shape."""
+    """Appends operations to ``graph`` and runs each on fakes to determine its dtype and shape. ``reuses``: operations of one
+    kind on tensors of one kind are run once, and their results are one fake: an optimizer has the same few operations for
+    each parameter. Not where an operation changes the layout of a tensor in place."""
 
-    def __init__(self, mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None) -> None:
+    def __init__(self, mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None, *, reuses: bool = False) -> None:
         self.graph = torch.fx.Graph()
         self.mode = mode
         self.hoist = hoist
+        self._results: dict[Any, Any] | None = {} if reuses else None
         self._fakes: dict[torch.fx.Node, Any] = {}
         self._last_placeholder: torch.fx.Node | None = None
 
@@ -92,10 +100,15 @@ class Emitter:
             return leaf.type(1) if isinstance(leaf, Scalar) else self.fake(leaf)
 
         args, kwargs = (_mutable(map_aggregate(tree, value_of)) for tree in (args, kwargs))
+        key = None if self._results is None or "out" in kwargs else _kind((target, args, kwargs))
+        if self._results is not None and key in self._results:
+            result = self._results[key]
+            return args[0] if result is _FIRST else result
         with symbolic_shapes(), self.mode, torch.no_grad():
-            if op == "call_method":
-                return getattr(args[0], target)(*args[1:], **kwargs)
-            return target(*args, **kwargs)
+            result = getattr(args[0], target)(*args[1:], **kwargs) if op == "call_method" else target(*args, **kwargs)
+        if self._results is not None and key is not None and isinstance(result, torch.Tensor) and _kind(result) is not None:
+            self._results[key] = _FIRST if args and result is args[0] else result
+        return result
 
     def fake(self, value: Any) -> Any:
         """The value of a node for fake inputs; any other value is returned unchanged."""
@@ -118,6 +131,36 @@ class Emitter:
 
     def constant(self, value: Any, kind: ScalarType) -> torch.fx.Node:
         return self.call(torch.full, (), value, dtype=DTYPE[kind], device="cpu")
+
+
+class _Unlike(Exception):
+    """Something that is not like another."""
+
+
+def _kind(tree: Any) -> Any:
+    """What decides about the result of an operation on fakes, if it decides alone; else None."""
+    try:
+        return _parts(tree)
+    except _Unlike:
+        return None
+
+
+def _parts(tree: Any) -> Any:
+    kind = type(tree)
+    if kind in _CONSTANTS:
+        return kind, repr(tree)
+    if kind in (list, tuple):
+        return kind, *map(_parts, tree)
+    if kind is dict:
+        return tuple((key, _parts(value)) for key, value in tree.items())
+    if isinstance(tree, torch.Tensor):
+        numbers = (*tree.shape, *tree.stride()) if tree.layout is torch.strided else (None,)
+        if tree.dtype.is_complex or any(type(n) is not int for n in numbers):
+            raise _Unlike
+        return numbers, tree.dim(), tree.dtype, tree.device, tree.requires_grad
+    if callable(tree):
+        return tree
+    raise _Unlike
 
 
 def _mutable(tree: Any) -> Any:

@@ -24,6 +24,7 @@ import torch
 import torch.fx
 from torch.fx.node import map_aggregate
 
+from magpy_core._compat.torch.operator_schemas import changes_layout
 from magpy_core._compat.torch.torch_state import STATE_CALLS
 from magpy_core.backends import scalar_math, scalar_ops
 from magpy_core.backends.emitter import Emitter, Scalar, find
@@ -83,7 +84,7 @@ class Lowering:
         self, gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None
     ) -> None:
         self.gm, self.fakes, self.mode = gm, list(fakes), mode
-        self.emit = Emitter(mode, hoist)
+        self.emit = Emitter(mode, hoist, reuses=not any(changes_layout(node_name(node)) for node in gm.graph.nodes))
         self.env: dict[torch.fx.Node, Any] = {}
         self.inputs: list[tuple[int, torch.dtype | None]] = []
         self.new_fakes: list[Any] = []

@@ -25,6 +25,7 @@ import torch.fx
 
 from magpy_core._compat.torch.operators import views
 from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core._compat.torch.torch_state import SET_GRAD
 from magpy_core.opgraph.functions import IN_PLACE, operator_name, silently_written
 from magpy_core.opgraph.segments import CHECKPOINT
 
@@ -116,11 +117,11 @@ def saved_and_written(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any)
     """The name of an input that ``gm`` writes and whose memory autograd saves for the backward pass; None if there is none.
 
     A run on fakes with hooks for saved tensors finds what autograd saves; it is skipped if the graph only writes such
-    inputs. Raises whatever that run raises."""
+    inputs, or if nothing in it runs with gradients enabled, as in an optimizer. Raises whatever that run raises."""
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     lasting = {n for n, fake in zip(placeholders, fakes, strict=True) if isinstance(fake, torch.Tensor) and fake.is_leaf}
     doubtful = lasting & written_inputs(gm.graph) & _used(gm.graph)
-    if not doubtful:
+    if not doubtful or not _enables_gradients(gm.graph):
         return None
     with mode:
         values = [copied(fake) for fake in fakes]
@@ -129,6 +130,17 @@ def saved_and_written(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any)
         with torch.autograd.graph.saved_tensors_hooks(run.pack, lambda saved: saved):
             run.run(*values)
     return next((memory[key] for key in run.saved if key in memory), None)
+
+
+def _enables_gradients(graph: torch.fx.Graph) -> bool:
+    """Whether an operation runs with gradients enabled, if they are when the graph begins."""
+    enabled = True
+    for node in graph.nodes:
+        if node.target is SET_GRAD:
+            enabled = bool(node.args[0])
+        elif enabled and node.op in ("call_function", "call_method"):
+            return True
+    return False
 
 
 class _Run(torch.fx.Interpreter):

@@ -16,7 +16,7 @@ from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
 from magpy_core.capture.text import Lines
-from magpy_core.capture.undo import restore_history, restore_input, write_undo
+from magpy_core.capture.undo import restore_history, restore_input, restore_numbers, write_undo
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
 from magpy_core.guards.kinds import TENSOR
@@ -47,6 +47,7 @@ class CodeWriter:
         self.names |= self.w.table
         self.names.update(
             MISS=MISS, global_state=trace.globals_hold, storage_key=storage_key, restore_input=restore_input,
+            restore_numbers=restore_numbers, stack=torch.stack,
             restore_history=restore_history, random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes, set_grad_enabled=SET_GRAD, rewind_streams=rewind_streams,
             CaptureFailed=CaptureFailed, OtherResult=OtherResult, RERUN_PLAIN=RERUN_PLAIN,

@@ -1,13 +1,13 @@
 """Law: compute first. A graph that takes another path, or raises, leaves nothing changed.
 
 Generates the statements that save state before the graph runs and those that restore it.
-Key type: Undo; key functions: write_undo, restore_input, restore_history.
+Key type: Undo; key functions: write_undo, restore_input, restore_numbers, restore_history.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,7 @@ from magpy_core._compat.torch.tensor_guards import keep_version
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.opgraph.raising import at_risk_in_order, at_risk_when_compiled, nodes_before_raise
-from magpy_core.recording.trace import Trace
+from magpy_core.recording.trace import GraphInput, Trace
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str
     """Keeps the contents of the inputs ``at_risk`` and the autograd history of all; returns what restores them. Contents
     would cost a copy of every parameter and optimizer state in each training step."""
     history = contents = ""
+    numbers: dict[torch.dtype, list[str]] = {}
     for graph_input in trace.inputs:
         name = names[graph_input.node]
         if graph_input.undo_error is not None:
@@ -68,14 +69,34 @@ def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str
         if graph_input.new_history:
             w.lines.append(f"required_{name} = {name}.requires_grad")
             history += f"restore_history({name}, required_{name}); "
-        if graph_input.node in at_risk:
+        if graph_input.node in at_risk and _is_number(graph_input, trace):
+            numbers.setdefault(graph_input.facts.dtype, []).append(name)
+        elif graph_input.node in at_risk:
             w.lines.append(f"saved_{name} = {name}.detach().clone()")
             contents += f"restore_input({name}, saved_{name}); "
             if graph_input.source.path in trace.writes.with_history:
                 # a write that autograd records can be undone only if the tensor had no history before
                 w.fail_if(f"{name}.grad_fn is not None or {name}._is_view()", None)
                 contents += f"{name}.detach_(); "
+    for i, group in enumerate(numbers.values()):
+        together = f"({', '.join(group)},)"
+        w.lines.append(f"numbers{i} = stack({together})")
+        contents += f"restore_numbers({together}, numbers{i}); "
     return history + contents
+
+
+def _is_number(graph_input: GraphInput, trace: Trace) -> bool:
+    """Whether it is a single number on the CPU without autograd, an optimizer's step count. There is one for each parameter:
+    they are copied together."""
+    facts = graph_input.facts
+    is_alone = facts.type is torch.Tensor and not facts.shape and facts.device.type == "cpu"
+    return is_alone and not facts.requires_grad and graph_input.source.path not in trace.writes.with_history
+
+
+def restore_numbers(tensors: Sequence[torch.Tensor], backup: torch.Tensor) -> None:
+    """Restore the contents of 0-d tensors, without incrementing their versions."""
+    for tensor, number in zip(tensors, backup, strict=True):
+        restore_input(tensor, number)
 
 
 def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:

@@ -15,14 +15,16 @@ from lsp_server.formats.view import clean
 from magpy_core.findings.details import CaptureDetail, NodeDetail
 
 DRAWN = 1200
+_PAPER = 1200  # a wider picture is too small to read on a page
 
 
 @dataclass(kw_only=True)
 class GraphBox(Box):
-    """A node to draw; ``named`` are the parameters shown in its box."""
+    """A node to draw; ``named`` are the parameters shown in its box, ``names`` those of all its nodes."""
 
     node: NodeDetail
     named: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
 
 def picture(capture: CaptureDetail, link: Callable[[NodeDetail], str | None]) -> str:
@@ -38,9 +40,10 @@ def picture(capture: CaptureDetail, link: Callable[[NodeDetail], str | None]) ->
     parts += [f"<line class='cut' x1='0' x2='{width:.0f}' y1='{y:.0f}' y2='{y:.0f}'/>" for y in cuts]
     parts += [_edge(boxes[name], box) for box in boxes.values() for name in box.inputs]
     parts += [_drawn(box, link(box.node)) for box in boxes.values()]
+    large = " large" if width > _PAPER or height > 1.3 * _PAPER else ""
     left = len(capture.nodes) - len(capture.nodes[:DRAWN]) + capture.cut
-    more = f"<p class='soft'>{left:,} more operations are not drawn.</p>" if left else ""
-    return f"<div class='scroll picture'>{''.join(parts)}</svg></div>{more}"
+    more = f"<p class='soft'>{left:,} more operations are listed below, not drawn.</p>" if left else ""
+    return f"<div class='scroll picture{large}'>{''.join(parts)}</svg></div>{more}"
 
 
 def boxes_of(nodes: list[NodeDetail]) -> dict[str, GraphBox]:
@@ -52,9 +55,10 @@ def boxes_of(nodes: list[NodeDetail]) -> dict[str, GraphBox]:
         if node.name in inner:
             continue
         inputs = [name for name in dict.fromkeys(node.inputs) if name in boxes]
-        named = [by_name[name].label for name in node.inputs if name in inner]
-        free = node.kind == "placeholder"
-        boxes[node.name] = GraphBox(node=node, inputs=inputs, named=named, segment=node.segment, free=free)
+        within = [name for name in node.inputs if name in inner]
+        named = [by_name[name].label for name in within]
+        free, names = node.kind == "placeholder", [node.name, *within]
+        boxes[node.name] = GraphBox(node=node, inputs=inputs, named=named, names=names, segment=node.segment, free=free)
     return boxes
 
 
@@ -72,7 +76,7 @@ def _drawn(box: GraphBox, href: str | None) -> str:
     kind = {"placeholder": "placeholder", "read": "read"}.get(node.kind, "node")
     middle = box.x + WIDE / 2
     shape = (
-        f"<g class='{kind}'><title>{_text(chr(10).join(tooltip))}</title>"
+        f"<g class='{kind}' data-n='{_text(' '.join(box.names))}'><title>{_text(chr(10).join(tooltip))}</title>"
         f"<rect x='{box.x:.0f}' y='{box.y:.0f}' width='{WIDE}' height='{HIGH}' rx='6'/>"
         f"<text x='{middle:.0f}' y='{box.y + 16:.0f}' text-anchor='middle'>{_text(_end_of(node.label, 22))}</text>"
         f"<text class='small' x='{middle:.0f}' y='{box.y + 30:.0f}' text-anchor='middle'>{_text(_end_of(below, 26))}</text>"

@@ -1,23 +1,21 @@
-"""The whole page: verdict, step, regions, source, kernels, captures, timeline. Key function: text.
+"""The page of a run: verdict, step, regions, source, kernels, recompiles, captures, timeline. Key function: text.
 
-All text from the program is escaped, and a content security policy lets the page load nothing and run only its script.
+All text from the program is escaped.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from html import escape
 
-from lsp_server.formats.html import graph, kernels, step, timeline
-from lsp_server.formats.html.assets import SCRIPT, STYLE
-from lsp_server.formats.html.source import Sheets, linked, marked_up
+from lsp_server.formats.html import capture_timeline, graph_listing, kernels, shell, step, timeline
+from lsp_server.formats.html.findings import findings_table
+from lsp_server.formats.html.source import Sheets
 from lsp_server.formats.html.table import table
 from lsp_server.formats.regions import totals
-from lsp_server.formats.view import View, clean, count, ranks
-from magpy_core import __version__
-from magpy_core.findings import Finding, RegionSummary, Report, lookup
+from lsp_server.formats.view import View, clean, count
+from magpy_core.findings import RegionSummary, Report
 from magpy_core.findings.details import CaptureDetail, GuardDetail
 
 _GUARD_ROWS = 2000
@@ -36,49 +34,28 @@ _COLUMNS = (
 
 def text(report: Report, view: View) -> str:
     sheets = Sheets(report, view)
-    title = f"MagPy: {escape(clean(report.entrypoint))}"
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(SCRIPT)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return "".join(
-        [
-            "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-            f"<title>{title}</title><style>{STYLE}</style></head><body>",
-            f"<header><h1>{title}</h1>{_verdict(report, view)}{_navigation(report)}</header><main>",
-            step.chapter(report),
-            f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
-            f"<h2 id='findings'>Findings</h2>{_findings(report, sheets, view)}",
-            f"<h2 id='source'>Source</h2>{sheets.html()}",
-            kernels.chapter(report, sheets),
-            *_captures(report, sheets),
-            _timeline(report),
-            f"<p class='soft'>MagPy {__version__}. This page contains source code and values of the program.</p>",
-            f"</main><script>{SCRIPT}</script></body></html>\n",
-        ]
-    )
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    recompiles, of_step = capture_timeline.chapter(report, sheets), step.chapter(report)
+    body = [
+        of_step,
+        f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
+        f"<h2 id='findings'>Findings</h2>{findings_table(report.findings, sheets, view)}",
+        f"<h2 id='source'>Source</h2>{sheets.html()}",
+        kernels.chapter(report, sheets),
+        recompiles,
+        *_captures(report, sheets),
+        _timeline(report),
+    ]
+    links = ["step"] if of_step else []
+    links += ["regions", "findings", "source"] + (["kernels"] if report.kernels is not None else [])
+    links += ["recompiles"] if recompiles else []
+    links += ["captures", "timeline"] if report.details is not None else []
+    return shell.document(report.entrypoint, f"{_verdict(report, view)}{shell.navigation(links)}", body)
 
 
 def _verdict(report: Report, view: View) -> str:
     failing = any(f.severity.rank <= view.fail_on.rank for f in report.findings)
-    mark, style = ("✗", "error") if failing else ("✓", "good")
-    summary = escape(next(totals(report, view)).plain)
     seconds = f", {report.timings['total']:,.1f} s" if "total" in report.timings else ""
-    return f"<p><b class='{style}'>{mark} {summary}</b> <span class='soft'>{count(report.steps, 'step')}{seconds}</span></p>"
-
-
-def _navigation(report: Report) -> str:
-    links = ["step"] if report.step is not None else []
-    links += ["regions", "findings", "source"] + (["kernels"] if report.kernels is not None else [])
-    links += ["captures", "timeline"] if report.details is not None else []
-    shown = "".join(f"<a href='#{name}'>{name.capitalize()}</a>" for name in links)
-    return f"<nav>{shown}<button id='theme' type='button'>Light / dark</button></nav>"
+    return shell.verdict(not failing, next(totals(report, view)).plain, f"{count(report.steps, 'step')}{seconds}")
 
 
 def _regions(report: Report, sheets: Sheets) -> str:
@@ -101,36 +78,9 @@ def _region(region: RegionSummary, sheets: Sheets) -> str:
     cells = [f"{n:,}" for n in counts]
     cells += ["-" if ms is None else f"{ms:,.3f}" for ms in (region.eager_ms, region.compiled_ms)]
     numbers = "".join(f"<td class='number'>{cell}</td>" for cell in [*cells, speed])
-    name = f"<td><b>{escape(clean(region.name))}</b>{program}{where}</td>"
+    shown = escape(clean(region.name)).replace(".", ".<wbr>")
+    name = f"<td><b>{shown}</b>{program}{where}</td>"
     return f"<tr>{name}<td class='{style}'>{state}</td>{numbers}</tr>"
-
-
-def _findings(report: Report, sheets: Sheets, view: View) -> str:
-    """What a person would act on; the facts are below it, closed."""
-    if not report.findings:
-        return "<p class='good'>No findings.</p>"
-    shown = view.shown(report.findings)
-    facts = [f for f in report.findings if f not in shown]
-    head = "<th>severity</th><th>code</th><th>where</th><th>what</th>"
-    parts = ["<input class='filter' data-rows='all-findings' placeholder='Filter' aria-label='Filter findings'>"]
-    if shown:
-        parts.append(table(head, [_finding(f, sheets, view) for f in sorted(shown, key=lambda f: f.severity.rank)]))
-    else:
-        parts.insert(0, "<p class='good'>Nothing to act on.</p>")
-    if facts:
-        rows = [_finding(f, sheets, view) for f in sorted(facts, key=lambda f: f.severity.rank)]
-        what = f"{count(len(facts), 'fact')} that need{'s' if len(facts) == 1 else ''} no action"
-        parts.append(f"<details class='facts'><summary>{what}</summary>{table(head, rows)}</details>")
-    return f"<div id='all-findings'>{''.join(parts)}</div>"
-
-
-def _finding(f: Finding, sheets: Sheets, view: View) -> str:
-    place = sheets.place(f.location.file, f.location.range.start.line + 1)
-    severity = f"<td class='{f.severity.value}'>{f.severity.value}</td>"
-    code = f"<td class='code'>{linked(lookup(f.code), view.docs_url)}</td>"
-    times = f" <span class='soft'>({f.count:,} times)</span>" if f.count > 1 else ""
-    times += f" <span class='soft'>(only {ranks(f)})</span>" if f.ranks else ""
-    return f"<tr>{severity}{code}<td>{place}</td><td>{marked_up(f.message)}{times}</td></tr>"
 
 
 def _captures(report: Report, sheets: Sheets) -> list[str]:
@@ -154,7 +104,7 @@ def _captures(report: Report, sheets: Sheets) -> list[str]:
 
 
 def _capture(capture: CaptureDetail, sheets: Sheets) -> str:
-    drawn = graph.picture(capture, lambda node: sheets.anchor(node.file, node.line))
+    drawn = graph_listing.searchable(capture, sheets.anchor)
     operations = sum(node.kind != "placeholder" for node in capture.nodes) + capture.cut
     parts = [f"<details><summary>Operator graph: {count(operations, 'operation')}</summary>{drawn}</details>"]
     rows = [_guard(guard, sheets) for guard in capture.guards[:_GUARD_ROWS]]

@@ -1,6 +1,7 @@
 """Source files annotated with findings. Key type: Sheets.
 
-Shows the lines around findings and regions; guards appear as a count next to the line, other findings as a note below it.
+Shows the lines around findings, regions and costs; guards appear as a count next to the line, costs as bars, other
+findings as a note below it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from html import escape
 from pathlib import PurePath
 
 from lsp_server.formats.guards import GUARD
+from lsp_server.formats.html.costs import LineCosts
 from lsp_server.formats.view import View, clean, cost, count
 from lsp_server.links import web
 from magpy_core.findings import Code, Finding, Report, lookup
@@ -35,7 +37,8 @@ class Sheets:
         for region in report.regions:
             if region.file and region.line:
                 self._starts[region.file].add(region.line - 1)
-        named = set(self._notes) | set(self._guards) | set(self._starts)
+        self._costs = LineCosts(report)
+        named = set(self._notes) | set(self._guards) | set(self._starts) | self._costs.files
         self.files = sorted(f for f in named if self._shown(f))
         self._lines = {f: (self._view.sources.text(f) or "").split("\n") for f in self.files}
         self._visible = {f: self._choose(f) for f in self.files}
@@ -58,12 +61,12 @@ class Sheets:
         number = len(self._lines[file])
         if number <= _SHORT_FILE:
             return set(range(number))
-        marked = {*self._notes[file], *self._guards[file], *self._starts[file]}
+        marked = {*self._notes[file], *self._guards[file], *self._starts[file], *self._costs.lines(file)}
         return {i for at in marked for i in range(at - _AROUND, at + _AROUND + 1) if 0 <= i < number}
 
     def html(self) -> str:
         files = "".join(self._file(file) for file in self.files)
-        return files or "<p class='soft'>No source files of the project.</p>"
+        return f"{self._costs.legend()}{files}" if files else "<p class='soft'>No source files of the project.</p>"
 
     def _file(self, file: str) -> str:
         notes = [finding for found in self._notes[file].values() for finding in found]
@@ -94,7 +97,7 @@ class Sheets:
         text = _underlined(self._lines[file][i], i, shown or notes, style)
         return (
             f"<div class='row{marked}' id='{_id(file, i + 1)}'><span class='no'>{i + 1}</span>"
-            f"<span class='guards'>{badge}</span><span>{text}</span></div>"
+            f"<span class='guards'>{badge}</span>{self._costs.cells(file, i)}<span class='text'>{text}</span></div>"
         )
 
     def _note(self, finding: Finding) -> str:

@@ -1,12 +1,12 @@
-"""The plain and the compiled step as two bars, split into their parts, as SVG. Key function: picture.
+"""The plain and the compiled step as bars, split into their parts, as SVG. Key function: picture.
 
-Both bars have the same scale. A part's forward pass is solid, its backward pass faded; time that belongs to no part is an
+All bars have the same scale. A part's forward pass is solid, its backward pass faded; time that belongs to no part is an
 empty frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -33,13 +33,17 @@ class _Piece:
         return f"{self.name}: {self.split.total_text} ms{self.split.note}"
 
 
-def picture(step: StepReport) -> str:
-    """Empty if there are neither parts nor two steps to compare."""
-    styles = _styles(list(rows(step)))
-    bars = [
-        ("plain", step.plain_ms, [_Piece(clean(r.name), styles[n], r.plain) for n, r in enumerate(rows(step))]),
-        ("compiled", step.compiled_ms, [_Piece(clean(r.name), styles[n], r.compiled) for n, r in enumerate(rows(step))]),
-    ]
+def picture(steps: Mapping[str, StepReport]) -> str:
+    """The steps of one run, or of several by the run's name; a region has one color in all bars. Empty if there are neither
+    parts nor two bars to compare."""
+    styles = _styles([row for step in steps.values() for row in rows(step)])
+    bars = []
+    for kind in ("plain", "compiled"):
+        for run, step in steps.items():
+            whole = step.plain_ms if kind == "plain" else step.compiled_ms
+            splits = [(row, row.plain if kind == "plain" else row.compiled) for row in rows(step)]
+            pieces = [_Piece(clean(row.name), styles[row.region], split) for row, split in splits]
+            bars.append((f"{kind} step{f', {run}' if run else ''}", whole, pieces))
     drawn = [(name, whole, [p for p in pieces if p.split.total]) for name, whole, pieces in bars if whole]
     if len(drawn) < 2 and not any(pieces for *_, pieces in drawn):
         return ""
@@ -50,17 +54,19 @@ def picture(step: StepReport) -> str:
     parts = [f"<svg width='{_WIDE}' height='{height}' viewBox='0 0 {_WIDE} {height}' role='img' aria-label='{label}'>"]
     for number, (name, whole, pieces) in enumerate(drawn):
         y = number * _ROW + _TOP
-        parts.append(f"<text x='10' y='{y + 18}'>{name} step</text>")
+        parts.append(f"<text x='10' y='{y + 18}'>{name}</text>")
         parts += _bar(pieces, whole, y, scale)
     return f"<div class='scroll'>{''.join(parts)}</svg></div>{_legend(drawn)}"
 
 
-def _styles(parts: list[PartRow]) -> list[str]:
-    """A color for each part, the same in both bars, the largest regions first."""
-    regions = [n for n, row in enumerate(parts) if row.region]
-    regions.sort(key=lambda n: -max(parts[n].plain.total or 0.0, parts[n].compiled.total or 0.0))
-    own = {n: f"part{place}" for place, n in enumerate(regions[:_COLORS])}
-    return [own.get(n, "others" if row.region else "rest") for n, row in enumerate(parts)]
+def _styles(parts: Iterable[PartRow]) -> dict[str, str]:
+    """A color for each region, the same in all bars, the largest first."""
+    times: dict[str, float] = {}
+    for row in parts:
+        times[row.region] = max(times.get(row.region, 0.0), row.plain.total or 0.0, row.compiled.total or 0.0)
+    regions = sorted(filter(None, times), key=lambda region: -times[region])
+    own = {region: f"part{place}" for place, region in enumerate(regions[:_COLORS])}
+    return {region: own.get(region, "others" if region else "rest") for region in times}
 
 
 def _bar(pieces: list[_Piece], whole: float, y: int, scale: float) -> Iterator[str]:
@@ -90,7 +96,7 @@ def _bar(pieces: list[_Piece], whole: float, y: int, scale: float) -> Iterator[s
 
 def _words(name: str, whole: float, pieces: list[_Piece]) -> str:
     """A bar in words, for screen readers."""
-    return ", ".join([f"{name} step {milliseconds(whole)} ms", *(piece.title for piece in pieces)])
+    return ", ".join([f"{name} {milliseconds(whole)} ms", *(piece.title for piece in pieces)])
 
 
 def _legend(drawn: list[tuple[str, float, list[_Piece]]]) -> str:

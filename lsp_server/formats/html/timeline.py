@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -53,21 +54,27 @@ def picture(report: Report) -> str:
     for region, row in rows.items():
         name = escape(shorten(clean(names.get(region, region)), 26), quote=True)
         parts.append(f"<text x='10' y='{row * _ROW + 18}'>{name}</text>")
-    parts += [_bar(call, rows[call.region], begin, scale) for call in calls]
+    parts += [bar(call, _LEFT + (call.start - begin) * scale, rows[call.region] * _ROW + 5.0, scale) for call in calls]
     bottom = len(rows) * _ROW + 16
     parts.append(f"<text class='small' x='{_LEFT}' y='{bottom}'>{begin:,.3f} s</text>")
     parts.append(f"<text class='small' x='{_WIDE - 10}' y='{bottom}' text-anchor='end'>{end:,.3f} s</text>")
-    seen = [how for how in HOW if any(c.how == how for c in calls)]
-    legend = "".join(
-        f"<svg width='26' height='10'><rect class='{how}' x='12' width='10' height='10'/></svg>{HOW[how]}" for how in seen
+    return f"<div class='scroll'>{''.join(parts)}</svg></div><p class='soft'>{legend(calls)}</p>"
+
+
+def legend(calls: Iterable[Call]) -> str:
+    seen = {call.how for call in calls}
+    return " ".join(
+        f"<span class='key'><svg width='26' height='10'><rect class='{how}' x='12' width='10' height='10'/></svg>"
+        f"{words}</span>"
+        for how, words in HOW.items()
+        if how in seen
     )
-    return f"<div class='scroll'>{''.join(parts)}</svg></div><p class='soft'>{legend}</p>"
 
 
-def _bar(call: Call, row: int, begin: float, scale: float) -> str:
-    x, width = _LEFT + (call.start - begin) * scale, max(call.seconds * scale, 1.0)
+def bar(call: Call, x: float, y: float, scale: float) -> str:
+    """``scale``: units of the picture per second."""
     title = f"{call.seconds * 1e3:,.3f} ms, {HOW[call.how]}"
     return (
-        f"<rect class='{call.how}' x='{x:.1f}' y='{row * _ROW + 5}' width='{width:.1f}' height='16'>"
+        f"<rect class='{call.how}' x='{x:.1f}' y='{y:g}' width='{max(call.seconds * scale, 1.0):.1f}' height='16'>"
         f"<title>{title}</title></rect>"
     )

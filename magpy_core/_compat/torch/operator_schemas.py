@@ -1,6 +1,6 @@
 """What the schemas of a traced graph's operations say: which share memory or write it, and which can run again.
 
-Key functions: memory, written_memory, written_by, written_with_lists, can_repeat, is_tensor, unrecordable.
+Key functions: memory, written_memory, written_by, written_with_lists, changes_layout, can_repeat, is_tensor, unrecordable.
 """
 
 from __future__ import annotations
@@ -88,6 +88,15 @@ def written_with_lists(name: str) -> tuple[int, ...]:
         if any(arguments[i].type.kind() == "ListType" for i in written):
             return tuple(written)
     return ()
+
+
+@functools.cache
+def changes_layout(name: str) -> bool:
+    """Whether an operation in place changes sizes, strides or memory of its tensor instead of its elements: ``t_``."""
+    packet = getattr(torch.ops.aten, name, None)
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return False
+    return any(torch.Tag.inplace_view in getattr(packet, overload).tags for overload in packet.overloads())
 
 
 def is_pointwise(target: torch._ops.OpOverload) -> bool:

@@ -23,7 +23,7 @@ from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed, NotRead
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
 from magpy_core.capture.text import Lines
-from magpy_core.capture.undo import restore_history, restore_input, write_undo
+from magpy_core.capture.undo import restore_history, restore_input, restore_numbers, write_undo
 from magpy_core.findings import Location, Position, Range
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.explain import TensorFacts
@@ -202,6 +202,29 @@ def test_a_changed_input_is_saved_or_kept_for_the_first_run() -> None:
     undo = write_undo(w, trace, {made.x: "v0"}, may_undo=False, holds_writes=False, compiled=True)
     assert (undo.statements, w.lines, undo.kept) == ("", [], {made.x})
     assert not write_undo(w, trace, {made.x: "v0"}, may_undo=False, holds_writes=False, compiled=False).kept
+
+
+def test_single_numbers_are_saved_together() -> None:
+    """An optimizer has a step count for each parameter."""
+    w, made = GuardWriter(), ByHand()
+    (given,) = made.trace.inputs
+    counts = [made.trace.graph.placeholder(f"count{i}") for i in range(3)]
+    dtypes = [torch.float32, torch.float32, torch.int64]
+    inputs = [
+        replace(given, node=node, writes=(node,), facts=replace(given.facts, shape=(), stride=(), dtype=dtype))
+        for node, dtype in zip(counts, dtypes, strict=True)
+    ]
+    trace = replace(made.trace, inputs=tuple(inputs))
+    names = {node: f"v{i}" for i, node in enumerate(counts)}
+    undo = write_undo(w, trace, names, may_undo=True, holds_writes=False, compiled=True)
+    assert w.lines == ["numbers0 = stack((v0, v1,))", "numbers1 = stack((v2,))"]
+    assert undo.statements == "restore_numbers((v0, v1,), numbers0); restore_numbers((v2,), numbers1); "
+    values = torch.tensor(1.0), torch.tensor(2.0)
+    backup, versions = torch.stack(values), [value._version for value in values]
+    for value in values:
+        value.data.fill_(9.0)
+    restore_numbers(values, backup)
+    assert [value.item() for value in values] == [1.0, 2.0] and [value._version for value in values] == versions
 
 
 @pytest.mark.parametrize(

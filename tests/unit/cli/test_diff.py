@@ -191,3 +191,22 @@ def test_one_may_come_from_stdin(diff: Diff) -> None:
     file = diff.write("good.json", report(finding(2)))
     result = CliRunner().invoke(cli, ["diff", "-", file], input=Path(file).read_text())
     assert result.exit_code == 0 and "1 unchanged" in result.stdout
+
+
+def test_a_page_goes_to_stdout_or_to_a_file(diff: Diff, tmp_path: Path) -> None:
+    result = diff(report(finding(2)), report(finding(4, "MP101")), "--format", "html")
+    assert result.exit_code == 1 and result.stdout.startswith("<!DOCTYPE html>") and result.stdout.endswith("</html>\n")
+    file = tmp_path / "diff.html"
+    written = diff(report(finding(2)), report(finding(4, "MP101")), "--format", "html", "--output", str(file))
+    assert written.exit_code == 1 and written.stdout == "" and file.read_text() == result.stdout
+    assert f"the comparison is in {file}" in written.stderr
+    assert "<b>old.json</b> train.py" in result.stdout
+
+
+def test_any_format_can_go_to_a_file(diff: Diff, tmp_path: Path) -> None:
+    file = tmp_path / "diff.txt"
+    plain = diff(report(finding(2)), report(finding(2)))
+    assert diff(report(finding(2)), report(finding(2)), "--output", str(file)).stdout == ""
+    assert file.read_text() == plain.stdout
+    refused = diff(report(), report(), "--output", str(tmp_path / "no" / "diff.txt"))
+    assert refused.exit_code == 2 and "can't be written" in refused.stderr

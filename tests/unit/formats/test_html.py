@@ -19,7 +19,7 @@ from magpy_core.findings.details import Call, CaptureDetail, Details, GuardDetai
 from magpy_core.runner.launch import launch
 from magpy_core.runner.request import RunRequest
 from tests.golden.test_formats import MODEL, TRAIN, guard, report, view
-from tests.unit.formats.browser import dumped, measured
+from tests.unit.formats.browser import dumped, evaluated, measured, on_paper
 
 EVIL = "</script><script>alert(1)</script>\"'<img src=x onerror=alert(2)>"
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
@@ -131,7 +131,7 @@ def test_a_large_graph_is_drawn_without_overlaps_in_no_time() -> None:
     nodes += [node(f"n{i}", *{f"n{i // 2}", f"n{i - 1 if i % 3 else i // 3}"}) for i in range(1, 3000)]
     svg = graph.picture(CaptureDetail(nodes=nodes), lambda n: None)
     places = re.findall(r"<rect x='(\d+)' y='(\d+)'", svg)
-    assert len(places) == len(set(places)) == graph.DRAWN and "1,800 more operations are not drawn" in svg
+    assert len(places) == len(set(places)) == graph.DRAWN and "1,800 more operations are listed below" in svg
 
 
 def test_the_trace_is_a_chrome_trace() -> None:
@@ -207,7 +207,7 @@ def test_chromium_renders_it_without_a_complaint(tmp_path: Path, scheme: str) ->
     assert "CONSOLE" not in done.stderr, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
-@pytest.mark.parametrize("width", [375, 1000, 1280, 1400])
+@pytest.mark.parametrize("width", [390, 1000, 1280, 1400])
 def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
     one = detailed()
     long = replace(one.regions[0], name="a_model_with_a_long_name: " + "Net" * 12, file=f"/project/{'folder/' * 9}train.py")
@@ -215,6 +215,50 @@ def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
     found = measured(page.text(one, view()), width, tmp_path)
     assert found["tables"] >= 4
     assert found["page"][0] <= found["page"][1] and not found["boxes"], found
+
+
+def test_on_paper_nothing_is_cut_off(tmp_path: Path) -> None:
+    one = detailed()
+    long = replace(one.regions[0], name="a_model_with_a_long_name: " + "Net" * 12, file=f"/project/{'folder/' * 9}train.py")
+    one.regions = [long, *one.regions[1:]]
+    found = evaluated(on_paper(page.text(one, view())), _CUT_OFF, tmp_path, 718)  # A4 without its margins
+    assert found["width"][0] <= found["width"][1] and found["cut off"] == [], found
+    assert found["code"] > 0, "long lines of code are broken, not cut"
+    assert found["background"] == "rgb(255, 255, 255)"
+
+
+_CUT_OFF = """
+  page.documentElement.dataset.theme = 'dark';
+  page.defaultView.dispatchEvent(new Event('beforeprint'));
+  const root = page.documentElement;
+  const boxes = [...page.querySelectorAll('.scroll, .lines, .listing, .row')];
+  const wide = boxes.filter((box) => box.scrollWidth > box.clientWidth + 1);
+  return {
+    width: [root.scrollWidth, root.clientWidth],
+    'cut off': wide.map((box) => [box.className, box.scrollWidth, box.clientWidth, box.textContent.slice(0, 60)]),
+    code: page.querySelectorAll('.row').length,
+    background: page.defaultView.getComputedStyle(page.body).backgroundColor,
+  };
+"""
+
+
+def test_for_paper_everything_is_open_and_then_as_it_was(tmp_path: Path) -> None:
+    opened = """
+      const details = [...page.querySelectorAll('details')], closed = () => details.filter((one) => !one.open).length;
+      const before = closed();
+      page.defaultView.dispatchEvent(new Event('beforeprint'));
+      const printed = closed();
+      page.defaultView.dispatchEvent(new Event('afterprint'));
+      return [before, printed, closed()];
+    """
+    before, printed, after = evaluated(page.text(detailed(), view()), opened, tmp_path)
+    assert before == after > 3 and printed == 0
+
+
+def test_a_picture_that_is_too_large_for_paper_is_left_to_the_listing() -> None:
+    nodes = [node(f"n{i}") for i in range(100)]
+    assert "picture large" in graph.picture(CaptureDetail(nodes=nodes), lambda n: None)
+    assert "picture large" not in graph.picture(CaptureDetail(nodes=nodes[:9]), lambda n: None)
 
 
 def test_facts_are_closed_below_what_a_person_would_act_on() -> None:

@@ -22,7 +22,7 @@ def bars(one: StepReport) -> list[dict[str, float]]:
     """For each bar (by its height on the page) the widths of its pieces, by class."""
     found: dict[str, dict[str, float]] = {}
     for style, y, width in re.findall(
-        r"<rect class='([^']+)' x='[\d.]+' y='(\d+)' width='([\d.]+)'", step_bars.picture(one)
+        r"<rect class='([^']+)' x='[\d.]+' y='(\d+)' width='([\d.]+)'", step_bars.picture({"": one})
     ):
         found.setdefault(y, {})[style] = float(width)
     return list(found.values())
@@ -65,12 +65,12 @@ def test_only_the_largest_parts_have_a_colour_of_their_own() -> None:
     assert {style for bar in bars(one) for style in bar} - {"unassigned"} == {
         *(f"part{n} forward" for n in range(6)), "others forward",
     }  # fmt: skip
-    text = step_bars.picture(one)
+    text = step_bars.picture({"": one})
     assert "3 smaller parts" in text and "block 8" in text and "faded" not in text
 
 
 def test_the_bars_can_be_read_without_seeing_them() -> None:
-    (label,) = re.findall(r"<svg[^>]* role='img' aria-label='([^']*)'", step_bars.picture(faster()))
+    (label,) = re.findall(r"<svg[^>]* role='img' aria-label='([^']*)'", step_bars.picture({"": faster()}))
     assert label == (
         "plain step 63.0 ms, Net: 44.3 ms (14.1 + 30.2, forward + backward), AdamW: 9.00 ms, the rest: 9.70 ms; "
         "compiled step 41.2 ms, Net: 25.5 ms (8.00 + 17.5, forward + backward), AdamW: 5.20 ms, the rest: 10.5 ms"
