@@ -52,6 +52,8 @@ def _merge(group: list[Finding]) -> Finding:
         count=sum(f.count for f in group),
         steps=max(f.steps for f in group),
         cost_ms=total(costs) if costs else None,
+        at_most_ms=max((f.at_most_ms for f in group if f.at_most_ms is not None), default=None),  # of the same region
+        step_ms=max((f.step_ms for f in group if f.step_ms is not None), default=None),
     )
 
 

@@ -188,6 +188,8 @@ def _fields(finding: Finding, severity: Severity, tags: frozenset[types.Diagnost
             "count": finding.count,
             "steps": finding.steps or None,
             "cost_ms": finding.cost_ms,
+            "at_most_ms": finding.at_most_ms,
+            "step_ms": finding.step_ms,
             "values": [vars(value) for value in finding.values],
         },
     }

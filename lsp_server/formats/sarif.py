@@ -89,6 +89,10 @@ def _facts(finding: Finding) -> dict[str, Any]:
     facts: dict[str, Any] = {"region": finding.region} if finding.region else {}
     if finding.cost_ms is not None:
         facts["costMs"] = finding.cost_ms
+    if finding.at_most_ms is not None:
+        facts["atMostMs"] = finding.at_most_ms
+    if finding.step_ms is not None:
+        facts["stepMs"] = finding.step_ms
     if finding.values:
         facts["values"] = {clean(v.name): clean(v.repr) for v in finding.values}
     return facts

@@ -49,6 +49,8 @@ class Finding:
     ``path`` is the call path from the region down to ``location`` (outermost first).
     ``count``: how often one run found it; ``steps``: in how many of the program's steps it occurred (0: not counted).
     ``cost_ms``, if measured: per occurrence for a recompile, per step of the program for any other finding.
+    ``at_most_ms``, where that is not measured but the time of its region is: what the region takes per step as plain Python,
+    more than which no change can save. ``step_ms``: of the measured step that either is a part of.
     ``ranks``: the ranks of a distributed run that report it; empty: all.
     """
 
@@ -61,6 +63,8 @@ class Finding:
     values: tuple[Value, ...] = ()
     count: int = 1
     cost_ms: float | None = None
+    at_most_ms: float | None = None
+    step_ms: float | None = None
     ranks: tuple[int, ...] = ()
     steps: int = 0
     severity_override: Severity | None = field(default=None, repr=False)
@@ -111,6 +115,8 @@ class Finding:
             "cost_ms": self.cost_ms,
             "values": [asdict(v) for v in self.values],
             "path": [asdict(p) for p in self.path],
+            **({"at_most_ms": self.at_most_ms} if self.at_most_ms is not None else {}),
+            **({"step_ms": self.step_ms} if self.step_ms is not None else {}),
             **({"ranks": list(self.ranks)} if self.ranks else {}),
             **({"steps": self.steps} if self.steps else {}),
         }

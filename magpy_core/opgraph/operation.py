@@ -74,7 +74,7 @@ class Arguments:
             raise Unsupported(
                 "MP106",
                 f"{HERE} draws from a torch.Generator, whose state can't be part of a graph.",
-                hint="Draw from torch's own generator (`torch.manual_seed` seeds it), or draw outside the region.",
+                hint=fns.GENERATOR_HINT,
             )
         if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
             return f"{value.__module__}.{value.__name__}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
+from magpy_core._compat.torch.value_tests import how_to_avoid
 from magpy_core.findings import Finding, Severity, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
+from magpy_core.monitor.positions import is_user_file
 from magpy_core.opgraph import conditions
 from magpy_core.opgraph.expectations import Expectation
 from magpy_core.opgraph.functions import IS_BACKWARD
@@ -16,6 +18,13 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.ledger import Decision
 from magpy_core.refgraph.kinds import is_a
+
+_IN_LIBRARY = (
+    "The test is in a library, where the path ends: pass an argument that avoids it, or call it outside the region."
+)
+_BRANCH = (
+    "If both sides compute, use `torch.where(condition, a, b)`; what only checks, prints or stops goes outside the region."
+)
 
 
 class Decisions(BasicTracker):
@@ -75,7 +84,7 @@ class Decisions(BasicTracker):
             hint, values, severity = "Keep the value in a tensor, or read it after the region.", (), None
         else:
             text = f"This branch depends on {read}, a tensor value: the graph is cut here."
-            hint, severity = "Use torch.where, or move the decision out of the region.", None
+            hint, severity = _around_branch(site or self.journal.site), None
         found = self.journal.note(code, text, hint=hint, values=values, site=site, severity=severity)
         if cut and found is not None and what != "sizes":
             self.journal.obstacles.append(found)
@@ -133,3 +142,10 @@ class Decisions(BasicTracker):
         read = next((text for site in reads if (text := self.journal.source_text(site))), "")
         came = f" (`{read}`)" if read and f"`{read}`" != use else ""
         return f"{use} needs a number from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
+
+
+def _around_branch(site: Any) -> str:
+    """What to do about a branch at ``site`` that cuts the graph."""
+    if site is None or is_user_file(site.code.co_filename):
+        return _BRANCH
+    return how_to_avoid(site.code) or _IN_LIBRARY

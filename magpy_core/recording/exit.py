@@ -106,7 +106,8 @@ class Exit(Tracker):
         for tensor in ops.leaves.left_changed():
             name = ops.inputs.guard(tensor).describe()
             how = "requires a gradient now" if tensor.requires_grad else "requires no gradient any more"
-            self.journal.refuse_if_repeated(Unsupported("MP106", f"The region changes `{name}`: it {how}."))
+            hint = "Do it before the region is called, or to a tensor of its own: `x.detach().requires_grad_()`."
+            self.journal.refuse_if_repeated(Unsupported("MP106", f"The region changes `{name}`: it {how}.", hint=hint))
 
     # -- exceptions --------------------------------------------------------------------------------------------
 

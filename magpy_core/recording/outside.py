@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.layout import bound_object
 from magpy_core._compat.torch.state_changers import changes_cuda_setting, cuda_settings
 from magpy_core.findings import HERE, Unsupported, Value
 from magpy_core.guards import kinds as guard
@@ -34,6 +35,8 @@ _LOCK_METHODS = frozenset({
     "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
     "locked", "locked_lock", "release", "release_lock",
 })  # fmt: skip
+_CLOCKS = ("time.", "datetime.")
+_SETTING_HINT = "Make the setting once, before the region is called."
 _SETTING_WRITTEN = f"{HERE} changes a setting of torch, which a graph can't repeat."
 
 
@@ -70,7 +73,7 @@ class Outside(Tracker):
         """A setting of torch is about to be changed."""
         self.basics.stack.torch = None
         if not changes_cuda_setting(fn, args):
-            self.journal.refuse("MP106", _SETTING_WRITTEN, site=site)
+            self.journal.refuse("MP106", _SETTING_WRITTEN, hint=_SETTING_HINT, site=site)
         elif self._cuda_settings is None:
             self._cuda_settings = (cuda_settings(), site)
 
@@ -82,7 +85,7 @@ class Outside(Tracker):
         ops = self.ledger.ops
         used = (*(t for t, _ in ops.values), *(t for t, _ in ops.inputs.guarded.values()))
         if cuda_settings() != before or any(t.device.type != "cpu" for t in used):
-            self.journal.refuse("MP106", _SETTING_WRITTEN, site=site)
+            self.journal.refuse("MP106", _SETTING_WRITTEN, hint=_SETTING_HINT, site=site)
         for getter, args, value in before:
             self.facts.settings.read(site, getter, args, value)
 
@@ -217,5 +220,21 @@ class Outside(Tracker):
         else:
             code = "MP104"
             text = f"calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded."
-        hint = "" if code == "MP104" else "Move the call out of the region, or pass its result in as an argument."
+        hint = _hint_to_declare(fn) if code == "MP104" else self._hint_to_move(name)
         self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)
+
+    def _hint_to_move(self, name: str) -> str:
+        """Where a call of the outside world can be, instead of inside the region."""
+        called = self.journal.places.called_at()
+        where = f"{called}, where the region is called" if called else "the call of the region"
+        if name.startswith(_CLOCKS):
+            return f"Read the clock outside the region: before and after {where}."
+        return f"Move the call before or after {where}; if the region needs its result, pass it in as an argument."
+
+
+def _hint_to_declare(fn: Any) -> str:
+    """The line of the settings that makes MagPy know a function; empty for a method, whose object may have state."""
+    if type(fn) is not types.BuiltinFunctionType or bound_object(fn) is not None:
+        return ""
+    declared = f'`"{policy.dotted_name(fn)}" = "pure"` under `[tool.magpy.call-policy]` in pyproject.toml'
+    return f"If it depends on its arguments only and changes nothing, declare {declared}; else call it outside the region."

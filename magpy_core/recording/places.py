@@ -164,6 +164,11 @@ class Places:
             self._caller = None if frame is None else frame_location(frame)
         return self._caller
 
+    def called_at(self) -> str:
+        """``train.py:81``, the user's line that calls the region; empty if there is none."""
+        called = self.caller()
+        return "" if called is None else f"{os.path.basename(called.file)}:{called.range.start.line + 1}"
+
     def _at(self, code: types.CodeType, offset: int) -> Location:
         key = (code, offset)
         found = self._instructions.get(key)

@@ -33,6 +33,7 @@ class TorchCalls(Tracker):
         self.journal.refuse(
             "MP106",
             f"{HERE} calls `{policy.shown_name(fn)}`, which reads or changes torch's state: a graph can't contain that.",
+            hint="Call it before or after the region, not inside of it.",
             values=(Value("call", policy.shown_name(fn)),),
             site=site,
         )

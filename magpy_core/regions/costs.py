@@ -18,7 +18,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.findings import Finding, Location
+from magpy_core.findings import Finding, Location, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,12 +68,18 @@ class Costs:
         """The findings whose cost is known now. ``measured``: seconds of compiled calls, where those were timed."""
         assigned = []
         usual = [*measured] or [*self._usual]
-        for known in self._recaptures.values() if usual else ():
-            shares = [
-                (max(seconds - median(usual), 0.0) + _compiling(capture)) / among for seconds, among, capture in known.times
-            ]
-            known.finding.cost_ms = _ms(sum(shares) / len(shares))
-            assigned.append(known.finding)
+        for known in self._recaptures.values():
+            plain = sum(_plain_calls(capture) for _, _, capture in known.times)
+            if usual:
+                shares = [
+                    (max(seconds - median(usual), 0.0) + _compiling(capture)) / among
+                    for seconds, among, capture in known.times
+                ]
+                known.finding.cost_ms = _ms(sum(shares) / len(shares))
+            if plain:
+                known.finding.values += (Value("calls in plain Python meanwhile", str(plain)),)
+            if usual or plain:
+                assigned.append(known.finding)
         for finding in findings:
             gaps = self._gaps.get(finding.location, ())
             if finding.code.startswith("MP1") and len(gaps) >= _FEWEST:
@@ -99,6 +105,11 @@ def rate(findings: Iterable[Finding], step_ms: float) -> list[Finding]:
 def _compiling(reference: weakref.ref[Capture] | None) -> float:
     capture = None if reference is None else reference()
     return (capture.compile_seconds or 0.0) if capture is not None else 0.0
+
+
+def _plain_calls(reference: weakref.ref[Capture] | None) -> int:
+    capture = None if reference is None else reference()
+    return capture.plain_calls if capture is not None else 0
 
 
 def _ms(seconds: float) -> float:

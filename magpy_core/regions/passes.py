@@ -30,27 +30,37 @@ class Sums:
 
 
 class Passes:
-    """Of one region. ``plain`` and ``compiled``: of the steps that were timed, each kind by turns."""
+    """Of one region. ``plain`` and ``compiled``: of the steps that were timed, each kind by turns. ``idle``: plain steps
+    that did not call it."""
 
     def __init__(self) -> None:
         self.forward = self.backward = 0.0  # in the current step
         self.plain: list[Sums] = []
         self.compiled: list[Sums] = []
+        self.idle = 0
 
     def restart(self) -> None:
         """What was timed is of code that is used no more."""
-        self.plain, self.compiled = [], []
+        self.plain, self.compiled, self.idle = [], [], 0
 
     def stepped(self, kind: str) -> None:
         """A step has ended; ``kind``: plain or compiled, if it was timed."""
         kept = {"plain": self.plain, "compiled": self.compiled}.get(kind)
         if kept is not None and self.forward:
             kept.append(Sums(self.forward, self.backward))
+        elif kind == "plain":
+            self.idle += 1
         self.forward = self.backward = 0.0
 
     def interval(self) -> tuple[float, float] | None:
         """Of the speed-up of both passes; None where too few steps were timed."""
         return speedup_interval([s.both for s in self.plain], [s.both for s in self.compiled])
+
+    def plain_per_step(self) -> float | None:
+        """Seconds of both passes in a plain step, whether it calls the region or not; None if none was timed."""
+        if not self.plain:
+            return None
+        return median(sums.both for sums in self.plain) * len(self.plain) / (len(self.plain) + self.idle)
 
     @staticmethod
     def medians(sums: list[Sums]) -> tuple[float, float] | None:

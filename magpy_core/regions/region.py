@@ -121,6 +121,11 @@ class Region:
         return bool(self.captures) and 2 * self.hits >= self.calls
 
     @property
+    def is_cut(self) -> bool:
+        """Whether its calls go to stretches."""
+        return self.fallback.stretches is not None
+
+    @property
     def findings(self) -> dict[Any, Finding]:
         return self.log.findings
 
@@ -156,12 +161,9 @@ class Region:
         _thread.depth = _INSIDE
         try:
             self.calls += 1
-            if self.options.measure:
-                result = self.times.call(self, args, kwargs)
-            elif self.times.trial is not None:
-                result = self.times.trial(self, args, kwargs)
-            else:
-                result = self.dispatch(args, kwargs)
+            times = self.times
+            timed = times.call if self.options.measure else times.observed if times.steps.observes else times.trial
+            result = timed(self, args, kwargs) if timed is not None else self.dispatch(args, kwargs)
         finally:
             _thread.depth = before
         if self.options.on_left is not None:

@@ -18,6 +18,7 @@ from magpy_core.regions.options import Options
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.progress import State, compile_progress
 from magpy_core.regions.region import Region, busy
+from magpy_core.regions.shares import relate
 from magpy_core.regions.step_functions import StepFunction, StepFunctions
 from magpy_core.regions.step_report import step_report
 from magpy_core.regions.steps import Steps
@@ -49,7 +50,7 @@ class Session:
         backend, tuning = tuned(backend, compile_mode)
         background = background and not waits_by_default()
         overhead = Overhead() if background else None
-        self._steps = Steps(self._step_ended)
+        self._steps = Steps(self._step_ended, observes=mode == "observe")
         self.options = Options(
             mode,
             backend,
@@ -112,7 +113,7 @@ class Session:
         self._step_functions.settle()
         for region in self._regions.values():
             region.stepped()
-        if self.options.measure:
+        if self.options.measure or self._steps.observes:
             self._steps.are_whole = whole
             self._steps.stepped()
 
@@ -150,8 +151,10 @@ class Session:
             compiled.log.add(Finding("MP405", problem, compiled.location, hint=hint, region=compiled.id))
         self._step_functions.repeat(region.findings.values() for region in self.regions)
         step = self._steps.medians()
-        for finding in rate(self.findings, 1e3 * min(step)) if step is not None else ():
-            if self._listeners.on_finding is not None:
+        changed = [*relate(self.regions, self._step_functions.findings, self._steps)]
+        changed += rate(self.findings, 1e3 * min(step)) if step is not None else ()
+        if self._listeners.on_finding is not None:
+            for finding in {id(finding): finding for finding in changed}.values():
                 self._listeners.on_finding(finding)
 
     def details(self) -> list[RegionDetail]:

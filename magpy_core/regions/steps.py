@@ -36,10 +36,12 @@ class Happened:
 
 class Steps:
     """Of one session. ``stepped`` ends a step, when no region is being called. ``on_end`` is called then, with its kind if
-    it was timed, and whether enough have been."""
+    it was timed, and whether enough have been. ``observes``: nothing is compiled, so there are no turns, and every step in
+    which nothing is recorded is timed."""
 
-    def __init__(self, on_end: Callable[[str, bool], None] = lambda kind, timed: None) -> None:
+    def __init__(self, on_end: Callable[[str, bool], None] = lambda kind, timed: None, *, observes: bool = False) -> None:
         self._on_end = on_end
+        self.observes = observes
         self.turns = Turns()
         self.backward = BackwardClock()
         self.now = Happened()
@@ -69,13 +71,25 @@ class Steps:
     def plain_count(self) -> int:
         return self.kinds.count(STEP_KINDS.index("plain"))
 
+    @property
+    def watches_backward(self) -> bool:
+        """Whether backward passes are timed now."""
+        return self.turns.is_open or (self.observes and len(self.plain) < _SAMPLES)
+
+    @property
+    def _is_timed(self) -> bool:
+        return self.turns.is_timed or (self.observes and len(self.plain) < _SAMPLES)
+
     def waited_for(self, seconds: float) -> None:
         """The program has waited, in the current step."""
         self.now.waited += seconds
-        self.turns.begin()
+        if not self.observes:
+            self.turns.begin()
 
     def changed(self) -> None:
         """Other code runs from now on. What is known of the one before holds until enough of it has been timed."""
+        if self.observes:
+            return
         if min(len(self.plain), len(self.compiled)) >= _ENOUGH:
             self._before = (self.plain, self.compiled)
         self.plain, self.compiled = [], []
@@ -83,13 +97,13 @@ class Steps:
 
     def stepped(self) -> None:
         """A step has ended."""
-        now = when_done() if self.turns.is_open else perf_counter()
+        now = when_done() if self.watches_backward else perf_counter()
         seconds, self._began = now - self._began, now
         kind, waited = self.now.kind, self.now.waited
         self.kinds.append(STEP_KINDS.index(kind))
         if waited:
             self.waited.append((self.count, waited))
-        timed = self.turns.is_timed and kind in ("plain", "compiled")
+        timed = self._is_timed and kind in ("plain", "compiled")
         if timed:
             (self.plain if kind == "plain" else self.compiled).append(seconds)
         if self.count % self._every == 0:
@@ -116,6 +130,11 @@ class Steps:
         """Of a plain and of a compiled step; None where too few were timed."""
         plain, compiled = self._timed()
         return (median(plain), median(compiled)) if min(len(plain), len(compiled)) >= _ENOUGH else None
+
+    def plain_median(self) -> float | None:
+        """Of a plain step, where nothing may have been compiled. Of a check, which has few steps, one is enough."""
+        plain = self._timed()[0]
+        return median(plain) if len(plain) >= (1 if self.observes else _ENOUGH) else None
 
     def _timed(self) -> tuple[list[float], list[float]]:
         now = (self.plain, self.compiled)

@@ -95,7 +95,7 @@ def report() -> Report:
         ),
         Finding("MP102", "`sum` reads it\nsecond line of the message", at(TRAIN, 6, 12, 5, end_line=8)),
         Finding("MP301", "`self.last` is written", at(MODEL, 4, 255, 262), hint="Own hint,\non two lines."),
-        Finding("MP103", "terminal escape \x1b[2J in a message", at(MODEL, 5, 0, 3)),
+        Finding("MP103", "terminal escape \x1b[2J in a message", at(MODEL, 5, 0, 3), at_most_ms=6.25, step_ms=20.0),
         Finding("MP104", "no source here", at(LIBRARY, 125, 8, 40), severity_override=Severity.ERROR),
         Finding("MP911", "empty range", at(MODEL, 2, 0, 0)),
         guard("self.training", "False", 11),

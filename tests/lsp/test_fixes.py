@@ -26,13 +26,17 @@ def offered(
     values: tuple[Value, ...] = (),
     message: str = "m",
     tensors: dict[str, str] | None = None,
+    callees: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Title to fixed text, for a finding at ``marked``; ``tensors``: what the run saw at the lines that hold a text."""
+    """Title to fixed text, for a finding at ``marked``; ``tensors``: what the run saw at the lines that hold a text;
+    ``callees``: the functions of a library on the path from ``marked`` on."""
     lines = text.split("\n")
     number = next(i for i, line in enumerate(lines) if marked in line)
     at = lines[number].index(marked)
     where = Range(Position(number, at), Position(number, at + len(marked)))
-    finding = Finding(code, message, Location(FILE, where), values=values)
+    at_library = Range(Position(1, 0), Position(1, 9))
+    path = (Location(FILE, where), *(Location("/site-packages/torch/t.py", at_library, name) for name in callees))
+    finding = Finding(code, message, Location(FILE, where), values=values, path=path if callees else ())
     tracker = Tracker(0, [])
     tracker._files[FILE] = TrackedFile(text)
     run = RunFindings(f"file://{FILE}", tracker, Settings())
@@ -282,3 +286,52 @@ def test_a_dimension_is_marked_before_the_call() -> None:
 def test_a_dimension_is_not_marked_where_it_might_fail(values: tuple[Value, ...], version: int, old: str, new: str) -> None:
     text = SIZES.replace(old, new, 1) if old else SIZES
     assert offered(text, "MPD201", "def forward", values=values, message=f"(version {version} of at most 8)") == {}
+
+
+DETECTED = ("TransformerEncoder.forward", "_detect_is_causal_mask")
+
+
+@pytest.mark.parametrize("outcome", ["True", "False"])
+def test_what_torch_found_out_of_a_mask_can_be_said(outcome: str) -> None:
+    call = "self.blocks(self.embed(x), mask=self.mask[:t, :t])"
+    values = (Value("outcome", outcome),)
+    fixes = offered(f"y = 1 + {call} * 2\n", "MP101", call, values=values, callees=DETECTED)
+    fixed = f"y = 1 + {call[:-1]}, is_causal={outcome}) * 2\n"
+    assert fixes == {f"Pass `is_causal={outcome}`, if `mask` is {'always' if outcome == 'True' else 'never'} causal": fixed}
+    decoder = offered(
+        "decode(y, z, tgt_mask=m)\n", "MP101", "decode(y, z, tgt_mask=m)", values=values,
+        callees=("TransformerDecoder.forward", "_detect_is_causal_mask"),
+    )  # fmt: skip
+    assert list(decoder.values()) == [f"decode(y, z, tgt_mask=m, tgt_is_causal={outcome})\n"]
+
+
+@pytest.mark.parametrize(
+    ("call", "outcomes", "callees"),
+    [
+        ("f(x, mask=m)", ("True", "False"), DETECTED),
+        ("f(x, mask=m)", (), DETECTED),
+        ("f(x, m)", ("True",), DETECTED),
+        ("f(x, mask=m, is_causal=None)", ("True",), DETECTED),
+        ("f(x, mask=m, **more)", ("True",), DETECTED),
+        ("f(x, mask=m)", ("True",), ("Wrapper.forward", *DETECTED)),
+        ("f(x, mask=m)", ("True",), ("TransformerEncoder.forward", "another")),
+    ],
+)
+def test_a_mask_that_may_differ_stays(call: str, outcomes: tuple[str, ...], callees: tuple[str, ...]) -> None:
+    values = tuple(Value("outcome", outcome) for outcome in outcomes)
+    assert offered(f"y = {call}\n", "MP101", call, values=values, callees=callees) == {}
+
+
+@pytest.mark.parametrize(
+    ("compared", "fixed"),
+    [
+        ("a.x is 3", "a.x == 3"),
+        ("f(a) is not  b", "f(a) !=  b"),
+        ("a == b", ""),
+        ("a is b is c", ""),
+        ("(a) is b", ""),
+    ],
+)
+def test_values_are_compared_by_value(compared: str, fixed: str) -> None:
+    fixes = offered(f"y = [{compared}]\n", "MP103", compared)
+    assert list(fixes.values()) == ([f"y = [{fixed}]\n"] if fixed else [])

@@ -1,7 +1,8 @@
 """Quick fixes: edits that remove a finding and leave the program's results unchanged.
 
 Each module creates fixes of one kind from a ``Problem``: a finding and the current text. A fix is offered only if the text
-and the data of the run show that nothing else changes. Key function: fixes_for.
+and the data of the run show that nothing else changes; one that assumes more says so in its title, and is a `rewrite`.
+Key function: fixes_for.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lsp_server.features.fixes.branches import cond_sketch, where_instead
+from lsp_server.features.fixes.causal import say_if_causal
 from lsp_server.features.fixes.detaching import detach_instead
 from lsp_server.features.fixes.dynamic import mark_dynamic
+from lsp_server.features.fixes.identity import compare_values
 from lsp_server.features.fixes.moving import move_logging_out
 from lsp_server.features.fixes.problem import Fix, Problem
 from lsp_server.features.fixes.scalars import number_as_tensor
 
 _FIXERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
-    "MP101": (where_instead,),  # MagPy can't capture regions with torch.cond
+    "MP101": (where_instead, say_if_causal),  # MagPy can't capture regions with torch.cond
     "MP102": (move_logging_out, detach_instead),
+    "MP103": (compare_values,),
     "MP202": (number_as_tensor,),
     "MP201": (number_as_tensor,),
     "MP305": (move_logging_out,),

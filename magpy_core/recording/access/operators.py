@@ -114,7 +114,8 @@ class Operators(AccessTracker):
             self.basics.numbers.escape_all(site, lhs, rhs)
             if not is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
                 # whether two equal values are the same object depends on nothing that a guard checks
-                self.journal.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
+                text = f"{HERE} compares two `{type(lhs).__name__}` values by identity."
+                self.journal.refuse("MP103", text, hint="Compare values with `==` or `!=`, not with `is`.", site=site)
             return
         a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
         if a is not None and b is not None and a is not b and kinds.IDENTITY not in (a.kind, b.kind):

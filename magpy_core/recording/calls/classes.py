@@ -14,6 +14,7 @@ from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
+from magpy_core.opgraph.functions import GENERATOR_HINT
 from magpy_core.recording.lifetimes import Lifetimes
 from magpy_core.recording.nodes.group import Nodes
 from magpy_core.recording.outside import Outside
@@ -91,8 +92,7 @@ class ClassCalls(Tracker):
         elif policy.module_of(cls).startswith("torch"):
             self.access.arguments.read(site, args, kwargs)
             if cls.__name__ == "Generator":
-                self.journal.refuse(
-                    "MP106", f"{HERE} creates a torch.Generator, whose state can't be part of a graph.", site=site
-                )
+                text = f"{HERE} creates a torch.Generator, whose state can't be part of a graph."
+                self.journal.refuse("MP106", text, hint=GENERATOR_HINT, site=site)
         else:
             self.outside.host_call(site, cls, policy.verdict(cls))

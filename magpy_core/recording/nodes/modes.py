@@ -20,6 +20,7 @@ from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
 
 _STATE_CHANGERS = state_changers()
+_SAME_SIDE = "Enter and leave it on the same side: both inside the region, or both outside."
 
 
 class Modes(Tracker):
@@ -54,7 +55,8 @@ class Modes(Tracker):
 
     def autocast_exit(self, frame: Any) -> bool:
         if not self._autocast:
-            self.journal.refuse("MP106", "An autocast context entered outside the region is left inside it.")
+            text = "An autocast context entered outside the region is left inside it."
+            self.journal.refuse("MP106", text, hint=_SAME_SIDE)
             return False
         self.ledger.ops.graph.call_function(autocast_mode._exit_autocast, (self._autocast.pop(),))
         return False
@@ -67,7 +69,8 @@ class Modes(Tracker):
     def left_open(self) -> None:
         """At exit: refuse if a mode that was entered inside is still active."""
         if self._autocast:
-            self.journal.refuse("MP106", "An autocast context entered inside the region stays open after it.")
+            text = "An autocast context entered inside the region stays open after it."
+            self.journal.refuse("MP106", text, hint=_SAME_SIDE)
 
 
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {

@@ -70,4 +70,4 @@ def test_color_always() -> None:
 def test_codes_with_a_quick_fix_are_those_that_the_language_server_has_one_for() -> None:
     entries = json.loads(explain("--all", "--format", "json").output)
     assert {e["code"] for e in entries if e["has_fix"]} == set(FIXABLE_CODES)
-    assert "quick fix" in REGISTRY["MP102"].page and "quick fix" not in REGISTRY["MP103"].page
+    assert "quick fix" in REGISTRY["MP102"].page and "quick fix" not in REGISTRY["MP105"].page

@@ -17,7 +17,8 @@ def slot(n: int, **values: object) -> Finding:
 
 
 def test_one_finding_for_the_slots_of_a_list() -> None:
-    (one,) = merged([slot(n, cost_ms=float(n), steps=n) for n in range(6)])
+    (one,) = merged([slot(n, cost_ms=float(n), steps=n, step_ms=9.0 if n else None) for n in range(6)])
+    assert one.step_ms == 9.0
     assert one.count == 6 and len(one.values) == 5 and one.steps == 5
     assert one.cost_ms == 5.0, "of the dearest: each recompile costs that much"
     assert one.message == (
@@ -29,6 +30,10 @@ def test_one_finding_for_the_slots_of_a_list() -> None:
 def test_costs_of_cuts_add_up_and_the_second_line_stays() -> None:
     cut = Finding("MP102", "`x[0].item()` is read\nmore", HERE, region="r", cost_ms=1.0)
     (one,) = merged([cut, replace(cut, message="`x[1].item()` is read\nmore", cost_ms=2.0)])
+    (kept,) = merged(
+        [replace(cut, cost_ms=None, at_most_ms=2.0), replace(cut, message="`x[1].item()` is read\nmore", at_most_ms=2.0)]
+    )
+    assert kept.at_most_ms == 2.0, "of the region, which is one"
     assert one.cost_ms == 3.0 and one.message == "`x[0].item()` is read (also `x[1].item()`)\nmore"
 
 

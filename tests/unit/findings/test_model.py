@@ -174,7 +174,7 @@ def test_schema_names_every_field() -> None:
     ):
         assert set(parts[name]["properties"]) == {f.name for f in fields(cls)} | more, name
     target = TargetReport("cuda:sm_90", "H100 SXM", 1.0, 2.5)
-    written = Finding("MP102", "m", location(), ranks=(1,), steps=2).to_json()
+    written = Finding("MP102", "m", location(), ranks=(1,), steps=2, at_most_ms=1.0, step_ms=2.0).to_json()
     assert set(parts["finding"]["properties"]) == {*written, "fingerprint"}
     assert {*schema["properties"]} == {*Report("t.py", step=StepReport(), kernels=target).to_json(), "comparison"}
     for name in ("step", "step_part", "step_sample"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from magpy_core.findings import Finding, Location, Position, Range, Severity
+from magpy_core.findings import Finding, Location, Position, Range, Severity, Value
 from magpy_core.regions import costs
 from magpy_core.regions.session import Session
 
@@ -103,6 +103,21 @@ def test_what_changed_at_once_shares_the_time() -> None:
     known.recaptured([first], 1.25, None)
     assert known.assign([first, second], [], 9, 3) == [first, second]
     assert (first.cost_ms, second.cost_ms) == (750.0, 500.0)
+
+
+class _Compiled:
+    compile_seconds = 0.5
+    plain_calls = 7
+
+
+def test_calls_that_waited_for_the_compiler_are_counted() -> None:
+    finding, capture, known = Finding("MP201", "m", _place(1)), _Compiled(), costs.Costs()
+    known.usual(0.25)
+    known.recaptured([finding], 1.25, capture)  # type: ignore[arg-type]
+    known.recaptured([finding], 1.25, None)
+    known.assign([finding], [], 9, 3)
+    assert finding.cost_ms == 1250.0, "compiling is a part of it"
+    assert finding.values == (Value("calls in plain Python meanwhile", "7"),)
 
 
 def test_gaps_between_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,115 @@
+"""What a finding says to do is possible: the hint names the edit, and the program with it has no finding any more."""
+
+from __future__ import annotations
+
+import csv
+import re
+import time
+import uuid
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from magpy_core.findings import Finding, Severity
+from magpy_core.knowledge import policy
+from magpy_core.regions.session import Session
+
+LAYERS = nn.TransformerEncoder(
+    nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 1, enable_nested_tensor=False
+).eval()
+NUMBER = 5.0
+LINEAR = nn.Linear(4, 4)
+MASK = torch.triu(torch.full((3, 3), float("-inf")), 1)
+
+
+def _warnings(target: Callable[[torch.Tensor], torch.Tensor]) -> tuple[list[Finding], torch.Tensor]:
+    session = Session(mode="observe", backend="eager")
+    region = session.region(1, kind="function", name="r", file=__file__, line=1, target=target)
+    for _ in range(3):
+        result = region(torch.linspace(0, 1, 12).reshape(3, 4).clone())
+    return [finding for finding in session.findings if finding.severity is Severity.WARNING], result
+
+
+def _layers(x: torch.Tensor) -> torch.Tensor:
+    return LAYERS(x[None], mask=MASK)  # type: ignore[no-any-return]
+
+
+def _layers_told(x: torch.Tensor) -> torch.Tensor:
+    return LAYERS(x[None], mask=MASK, is_causal=True)  # type: ignore[no-any-return]
+
+
+def _grad(x: torch.Tensor) -> torch.Tensor:
+    x.requires_grad_(True)
+    return torch.autograd.grad((x * x).sum(), x)[0]
+
+
+def _grad_of_copy(x: torch.Tensor) -> torch.Tensor:
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad((x * x).sum(), x)[0]
+
+
+def _identical(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if float(x.shape[0]) is NUMBER else x
+
+
+def _equal(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if float(x.shape[0]) == NUMBER else x
+
+
+def _stops(x: torch.Tensor) -> torch.Tensor:
+    y = LINEAR(x).detach()
+    if y.sum() < 0:
+        y = y - 1
+    return y
+
+
+def _where(x: torch.Tensor) -> torch.Tensor:
+    y = LINEAR(x).detach()
+    return torch.where(y.sum() < 0, y - 1, y)
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "hint", "mended"),
+    [
+        (_layers, "MP101", "`is_causal=True`", _layers_told),
+        (_grad, "MP106", "`x.detach().requires_grad_()`", _grad_of_copy),
+        (_identical, "MP103", "with `==`", _equal),
+        (_stops, "MP101", "`torch.where(condition, a, b)`", _where),
+    ],
+)
+def test_the_edit_ends_the_finding(
+    found: Callable[[torch.Tensor], torch.Tensor], code: str, hint: str, mended: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    before, result = _warnings(found)
+    assert [finding.code for finding in before] == [code]
+    assert hint in before[0].hint
+    after, same = _warnings(mended)
+    assert after == [] and torch.equal(result, same)
+
+
+def test_calls_of_the_outside_world_move_to_the_call_of_the_region() -> None:
+    (clock,) = _warnings(lambda x: x * time.perf_counter())[0]
+    (identity,) = _warnings(lambda x: x * len(str(uuid.uuid4())))[0]
+    called = "test_hints.py:"
+    assert clock.hint.startswith(f"Read the clock outside the region: before and after {called}")
+    assert identity.hint.startswith(f"Move the call before or after {called}") and "pass it in" in identity.hint
+
+
+def test_a_native_function_is_declared_by_the_line_that_the_hint_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    def target(x: torch.Tensor) -> torch.Tensor:
+        return x * csv.field_size_limit()
+
+    ((unknown,), _) = _warnings(target)
+    assert unknown.code == "MP104"
+    (name,) = re.findall(r'`"([\w.]+)" = "pure"`', unknown.hint)
+    monkeypatch.setattr(policy, "_extra", {})
+    policy.extend({name: "pure"})
+    assert _warnings(target)[0] == []
+
+
+def test_a_branch_in_a_library_cannot_be_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("magpy_core._compat.torch.value_tests._AVOIDED_BY", {})
+    ((found,), _) = _warnings(_layers)
+    assert found.hint.startswith("The test is in a library") and "torch.where" not in found.hint
