@@ -95,7 +95,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(name, marks=[] if name == "all" else [pytest.mark.slow]) for name in CASES])
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.asyncio
 async def test_the_fixed_program_is_clean_and_the_same(server: Client, tmp_path: Path, case: str) -> None:
     program, engine, wanted = CASES[case]
@@ -184,7 +185,8 @@ def _taken(text: str) -> str:
 DATA = _program("y = self.lin(x.data + 1) * 2\nn = f'{(x.data * 3).sum().item():.1f}'\nreturn y * len(n)")
 
 
-@pytest.mark.parametrize("engine", ["magpy", pytest.param("dynamo", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["magpy", "dynamo"])
 @pytest.mark.asyncio
 async def test_detach_in_place_of_data_changes_nothing_else(server: Client, tmp_path: Path, engine: str) -> None:
     """The finding of the read stays, only that of `.data` goes, and nothing comes."""

@@ -43,6 +43,7 @@ async def test_capabilities(server: Client, lab: Lab) -> None:
     assert methods == {"workspace/didChangeConfiguration", "workspace/didChangeWatchedFiles"}
 
 
+@pytest.mark.slow
 async def test_start_is_quick() -> None:
     """Processor time against that of the libraries alone, the best of five: the machine's speed must not decide."""
     libraries = [sys.executable, "-P", "-c", "import pygls.lsp.server; print(sum(__import__('os').times()[:2]))"]

@@ -44,6 +44,7 @@ def in_background(folder: Path, length: str) -> Ran:
     return under_magpy(folder, mode="run", script=write(folder, PROGRAM), **options)
 
 
+@pytest.mark.slow
 def test_a_short_program_does_not_wait(tmp_path: Path) -> None:
     start = time.monotonic()
     ran = in_background(tmp_path, "short")

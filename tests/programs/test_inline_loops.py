@@ -96,6 +96,7 @@ def program(folder: Path, source: str, **options: Any) -> Ran:
     return ran
 
 
+@pytest.mark.slow
 def test_what_cannot_be_captured_stays_outside(tmp_path: Path) -> None:
     ran = program(
         tmp_path,

@@ -43,7 +43,8 @@ def run(folder: Path, source: str = TRAIN, **options: Any) -> Ran:
     return ran
 
 
-@pytest.mark.parametrize(("mode", "backend"), [pytest.param("check", "inductor", marks=pytest.mark.slow), ("run", "eager")])
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "backend"), [("check", "inductor"), ("run", "eager")])
 def test_a_training_program(tmp_path: Path, mode: str, backend: str) -> None:
     ran = run(tmp_path, mode=mode, backend=backend)
     assert ran.stdout == printed(tmp_path) and ran.stderr == b""
@@ -57,6 +58,7 @@ def test_a_training_program(tmp_path: Path, mode: str, backend: str) -> None:
     assert counter.location.range.start.line == 10
 
 
+@pytest.mark.slow
 def test_the_requested_steps_are_enough_for_findings(tmp_path: Path) -> None:
     ran = run(tmp_path, mode="check", steps=2)
     assert ran.regions()["optimizer: AdamW"] == 2 and ran.stdout.count(b"\n") == 1 and "MP909" not in ran.codes

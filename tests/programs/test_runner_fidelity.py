@@ -208,6 +208,7 @@ def test_binary_on_stdout_and_stdin_pass_untouched(tmp_path: Path) -> None:
     assert ran.outcome.kind == "ok"
 
 
+@pytest.mark.slow
 def test_torch_is_imported_by_the_program_and_not_before(tmp_path: Path) -> None:
     source = """
         import os, sys

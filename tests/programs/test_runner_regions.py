@@ -327,6 +327,7 @@ def test_named_functions_of_an_imported_module(tmp_path: Path) -> None:
     assert ran.regions() == {"pkg.training.step": 2} and places(ran)["pkg.training.step"] == ("training.py", 1)
 
 
+@pytest.mark.slow
 def test_a_named_region_holds_what_it_calls_and_its_steps_count(tmp_path: Path) -> None:
     source = """
         import torch
@@ -363,6 +364,7 @@ def test_syntax_warnings_and_errors_are_the_programs_own(tmp_path: Path) -> None
     assert plain.stderr.count(b"SyntaxWarning") == 2 and ran.stderr == plain.stderr
 
 
+@pytest.mark.slow
 def test_the_users_call_policy_reaches_the_monitor(tmp_path: Path) -> None:
     source = """
         import torch

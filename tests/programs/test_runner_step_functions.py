@@ -60,7 +60,8 @@ def test_a_step_function_is_one_region_in_place_of_its_parts(tmp_path: Path) -> 
     assert {"MP406", "MP106", "MP901"}.isdisjoint(ran.codes)
 
 
-@pytest.mark.parametrize("mode", [pytest.param("check", marks=pytest.mark.slow), "run"])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["check", "run"])
 def test_what_keeps_a_step_from_being_one_graph(tmp_path: Path, mode: str) -> None:
     ran = run(
         tmp_path,

@@ -115,6 +115,7 @@ def drawn(name: str, one_in: int) -> list[Case]:
     return (first + rest)[: math.ceil(len(cases) / one_in)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARES)
 def test_a_sample(name: str) -> None:
     share = SHARES[name]

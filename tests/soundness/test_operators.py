@@ -15,7 +15,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 STEPS = {"samples": 16, "sizes": 36, "numbers": 32, "layouts": 48}
 
 
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] if k == "sizes" else []) for k in KINDS])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_few(kind: str) -> None:
     lines = [line for op in operators()[15::339] for line in differing(op, kind)]
     assert lines

@@ -55,6 +55,7 @@ def searched(tmp_path: Path, *kinds: Kind, minutes: str = MOMENT) -> tuple[int, 
     return status, [path.read_text() for path in sorted((tmp_path / "kept").glob("*-5-*.txt"))]
 
 
+@pytest.mark.slow
 def test_nothing_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start = time.monotonic()
     assert searched(tmp_path, Kind("agrees", agrees, seconds=1), Kind("other", agrees, missing="not here")) == (0, [])

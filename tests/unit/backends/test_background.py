@@ -161,6 +161,7 @@ if sys.argv[2] == "killed":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["ends", "killed"])
 def test_it_ends_with_the_program_and_does_not_hold_it_up(tmp_path: Path, how: str) -> None:
     pids = tmp_path / "pids"

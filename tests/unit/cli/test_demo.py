@@ -41,6 +41,7 @@ def test_a_check_that_fails_names_the_doctor(tmp_path: Path, capsys: pytest.Capt
     assert "magpy-lsp doctor" in captured.err and "Fix it" not in captured.out
 
 
+@pytest.mark.slow
 def test_the_finding_is_at_the_line_that_the_text_names(tmp_path: Path) -> None:
     done = tool(tmp_path, "demo", "--into", "new")
     assert done.returncode == 0, done.stderr

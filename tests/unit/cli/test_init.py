@@ -234,6 +234,7 @@ def test_the_first_baseline(project: Path, capsys: pytest.CaptureFixture[str], c
     assert ("there is no baseline yet" in out) is not completed
 
 
+@pytest.mark.slow
 def test_the_baseline_of_a_real_check(tmp_path: Path) -> None:
     work = "import torch\nfor _ in range(3):\n    print(torch.ones(2).sum())\n"
     (tmp_path / "train.py").write_text(work)

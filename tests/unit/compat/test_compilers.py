@@ -26,6 +26,7 @@ compilers.{name}()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "module", "before"),
     [

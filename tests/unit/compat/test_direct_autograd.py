@@ -30,6 +30,7 @@ def leaf(*size: int) -> torch.Tensor:
     return torch.rand(*size or (3,), requires_grad=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_only_the_first_call_goes_through_the_wrapper(backend: str, through_the_wrapper: list[int]) -> None:
     def operation(x: torch.Tensor) -> Any:

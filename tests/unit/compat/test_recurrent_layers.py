@@ -24,6 +24,7 @@ from magpy_core.regions.api import region_of
 KINDS = (nn.LSTM, nn.GRU, nn.RNN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("both", [False, True], ids=["one direction", "both directions"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_dropout_between_layers(kind: type[nn.RNNBase], both: bool) -> None:

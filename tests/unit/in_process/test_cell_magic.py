@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 _CHILD = """
 import contextlib, io, json, sys
@@ -63,6 +65,7 @@ def test_findings_are_at_the_lines_of_their_cell(tmp_path: Path) -> None:
     assert after == (True, "1 torch.Size([3])\n"), "names are the notebook's"
 
 
+@pytest.mark.slow
 def test_settings_of_the_folder_apply(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.magpy]\nignore = ["MP101"]\n')
     _, called = run(tmp_path, MODEL, "%%magpy\nGate()(torch.ones(3))")

@@ -124,12 +124,14 @@ def test_tests_that_did_not_run_keep_what_is_known(project: Path, options: list[
     assert (project / "known.json").read_text() == known
 
 
+@pytest.mark.slow
 def test_a_baseline_that_can_not_be_written_is_told(project: Path) -> None:
     write(project, "pyproject.toml", '[tool.magpy]\nbaseline = "no/folder/known.json"\n')
     done = pytest_in(project, "--magpy-update-baseline", "-k", "whole")
     assert done.returncode == 4 and "can't be written" in done.stdout and "INTERNAL" not in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_a_forked_process_is_not_monitored(project: Path) -> None:
     test = """
         import gc
@@ -162,12 +164,14 @@ def test_settings_and_comments_apply(project: Path) -> None:
     assert pytest_in(project, "--magpy").returncode == 0
 
 
+@pytest.mark.slow
 def test_an_exceeded_budget_fails_a_test(project: Path) -> None:
     write(project, "pyproject.toml", '[tool.magpy]\nignore = ["MP101"]\n[tool.magpy.budgets]\ngraph-breaks = 0\n')
     done = pytest_in(project, "--magpy")
     assert done.returncode == 1 and "MP501" in done.stdout and "2 failed, 2 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_a_failed_test_stays_as_it_is(project: Path) -> None:
     write(
         project,
