@@ -142,9 +142,11 @@ async def test_hundreds_of_checks_leave_memory_and_files_as_they_were(client: Cl
         assert (await client.command("magpy.check", {"uri": uri}))["state"] == "done"
         client.received.clear()
         seen.append((process.memory_info().rss, process.num_fds(), process.num_threads()))
-    # The allocator takes a hundred checks and more to find its size (measured: 62 MB at 20, 70 to 72 MB from 140 on and
-    # the same at 400); what is kept shows after that, and 200 checks that keep 20 KB each are seen.
-    assert seen[-1][0] <= seen[99][0] + 4_000_000, seen[19::20]
+    # The allocator takes a hundred checks and more to find its size (measured: 62 MB at 20, 67 to 72 MB from 140 on and
+    # the same at 400), and single readings are up to 2 MB below their neighbours; what is kept shows after that, and 180
+    # checks that keep 20 KB each are seen.
+    memory = [rss for rss, _, _ in seen]
+    assert min(memory[-20:]) <= max(memory[60:100]) + 3_500_000, memory[19::20]
     assert seen[-1][1] <= seen[99][1] + 1
     # the main thread, the reader of stdin, and a pool that fills up to its size by chance
     assert seen[-1][2] <= 2 + ThreadPoolExecutor()._max_workers, seen[19::20]
