@@ -128,7 +128,12 @@ async def test_cancelling_them_keeps_the_findings(client: Client, lab: Lab) -> N
 
 @pytest.mark.asyncio
 async def test_progress_goes_on_after_the_steps(client: Client, lab: Lab) -> None:
-    await _made(client, lab, RAN.replace("captured(", 'send(type="step", n=3)\n    captured('))
+    lab.gate("shown")  # a run may be over before the client has made a place for its progress
+    _write(lab, RAN.replace("captured(", 'send(type="step", n=3)\n    gate("shown")\n    captured('))
+    _, answer = client.begin_command("magpy.check", {"uri": client.open(lab.program), "target": "cuda:sm_90"})
+    await client.until(lambda: client.all("$/progress"), "progress")
+    await asyncio.to_thread(lab.open_gate, "shown")
+    await asyncio.wait_for(answer, 30)
     values = [p["value"] for p in client.all("$/progress") if p["value"]["kind"] != "end"]
     shown = [value["percentage"] for value in values]
     assert shown == sorted(shown) and shown[0] == 0, shown
