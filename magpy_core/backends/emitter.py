@@ -55,7 +55,7 @@ def find(tree: Any, kind: type | tuple[type, ...]) -> list[Any]:
 class Emitter:
     """Appends operations to ``graph`` and runs each on fakes to determine its dtype and shape. ``reuses``: operations of one
     kind on tensors of one kind are run once, and their results are one fake: an optimizer has the same few operations for
-    each parameter. Not where an operation changes the layout of a tensor in place."""
+    each parameter. Only if nothing else decides about results (``lowering._are_alike``)."""
 
     def __init__(self, mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None, *, reuses: bool = False) -> None:
         self.graph = torch.fx.Graph()
@@ -100,7 +100,7 @@ class Emitter:
             return leaf.type(1) if isinstance(leaf, Scalar) else self.fake(leaf)
 
         args, kwargs = (_mutable(map_aggregate(tree, value_of)) for tree in (args, kwargs))
-        key = None if self._results is None or "out" in kwargs else _kind((target, args, kwargs))
+        key = None if self._results is None else _kind((target, args, kwargs))
         if self._results is not None and key in self._results:
             result = self._results[key]
             return args[0] if result is _FIRST else result

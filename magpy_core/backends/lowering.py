@@ -25,7 +25,7 @@ import torch.fx
 from torch.fx.node import map_aggregate
 
 from magpy_core._compat.torch.operator_schemas import changes_layout
-from magpy_core._compat.torch.torch_state import STATE_CALLS
+from magpy_core._compat.torch.torch_state import STATE_CALLS, switches_modes
 from magpy_core.backends import scalar_math, scalar_ops
 from magpy_core.backends.emitter import Emitter, Scalar, find
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
@@ -44,6 +44,17 @@ _ON_SYMBOLS: dict[Any, Any] = {
     math.sqrt: torch.sym_sqrt, builtins.float: torch.sym_float, builtins.max: torch.sym_max, builtins.min: torch.sym_min,
     operator.not_: torch.sym_not,
 }  # fmt: skip
+
+
+def _are_alike(graph: torch.fx.Graph) -> bool:
+    """Whether operations of one kind on tensors of one kind have results of one kind wherever they are in ``graph``: not if
+    it enters autocast, or changes the layout of a tensor."""
+    return not any(
+        (switches_modes(node.target) and node.target not in STATE_CALLS)
+        or changes_layout(node_name(node))
+        or "out" in node.kwargs
+        for node in graph.nodes
+    )
 
 
 def _read_by(node: torch.fx.Node) -> Any:
@@ -84,7 +95,7 @@ class Lowering:
         self, gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None
     ) -> None:
         self.gm, self.fakes, self.mode = gm, list(fakes), mode
-        self.emit = Emitter(mode, hoist, reuses=not any(changes_layout(node_name(node)) for node in gm.graph.nodes))
+        self.emit = Emitter(mode, hoist, reuses=_are_alike(gm.graph))
         self.env: dict[torch.fx.Node, Any] = {}
         self.inputs: list[tuple[int, torch.dtype | None]] = []
         self.new_fakes: list[Any] = []

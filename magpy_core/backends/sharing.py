@@ -26,7 +26,7 @@ import torch.fx
 from magpy_core._compat.torch.operators import views
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import SET_GRAD
-from magpy_core.opgraph.functions import IN_PLACE, operator_name, silently_written
+from magpy_core.opgraph.functions import IN_PLACE, operator_name, running_statistics, silently_written
 from magpy_core.opgraph.segments import CHECKPOINT
 
 
@@ -154,7 +154,7 @@ class _Run(torch.fx.Interpreter):
         self.saved: set[Any] = set()
 
     def run_node(self, n: torch.fx.Node) -> Any:
-        self._normalizes = n.op == "call_function" and bool(silently_written(n.target, n.args, n.kwargs))
+        self._normalizes = n.op == "call_function" and bool(running_statistics(n.target, n.args, n.kwargs))
         return super().run_node(n)
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:

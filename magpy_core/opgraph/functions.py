@@ -60,10 +60,15 @@ def may_size(name: str) -> bool:
 
 
 def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
-    """The graph values of the running statistics that a normalization in training mode changes, and of what an operation on
-    lists of tensors writes: some of these don't count versions on a device (``_foreach_lerp_``)."""
+    """The graph values that an operation may change without counting versions: running statistics, and what an operation on
+    lists of tensors writes (on a device, ``_foreach_lerp_`` counts none)."""
     if places := written_with_lists(function_name(func)):
         return tree_leaves([fx_args[i] for i in places if i < len(fx_args)])
+    return running_statistics(func, fx_args, fx_kwargs)
+
+
+def running_statistics(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
+    """The graph values of the running statistics that a normalization in training mode changes."""
     try:
         names, flag = _SILENT_WRITES[func]
     except (KeyError, TypeError):

@@ -48,7 +48,6 @@ class LineCosts:
     def __init__(self, report: Report) -> None:
         self._costs: dict[str, dict[str, dict[int, Cost]]] = defaultdict(lambda: defaultdict(dict))
         self._device = report.kernels.device if report.kernels is not None else ""
-        self._step = (report.step.compiled_ms or report.step.plain_ms) if report.step is not None else None
         self._of_findings(report)
         self._of_regions(report)
         self._of_kernels(report)
@@ -72,7 +71,7 @@ class LineCosts:
             figures = [f.cost_ms or 0.0 for f in same]
             ms = max(figures) if kind == "again" else sum(figures)  # as the words say
             codes = ", ".join(dict.fromkeys(f.code for f in same))
-            self._add(kind, file, line, ms, f"{codes}: {cost(same)}{self._share(ms) if kind == 'step' else ''}")
+            self._add(kind, file, line, ms, f"{codes}: {cost(same)}")
 
     def _of_regions(self, report: Report) -> None:
         """The compiled time if there is one, else that of plain Python."""
@@ -95,9 +94,6 @@ class LineCosts:
         for (file, line), total in costs.items():
             words = f"kernels of this line on {clean(self._device)}: at least {us(total)} of one step"
             self._add("device", file, line, total / 1e3, words, us(total))
-
-    def _share(self, ms: float) -> str:
-        return f", {ms / self._step:.1%} of a step of {milliseconds(self._step)} ms" if self._step else ""
 
     def _add(self, kind: str, file: str, line: int, ms: float, words: str, text: str = "") -> None:
         self._costs[kind][file][line] = Cost(ms, text or f"{milliseconds(ms)} ms", words)

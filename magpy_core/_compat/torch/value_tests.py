@@ -6,11 +6,14 @@ import types
 
 from torch.nn.modules import transformer
 
+_CAUSAL = (
+    "If the mask is always causal, pass `is_causal=True` (to a decoder, `tgt_is_causal`), else False: then torch does "
+    "not look at the mask's values."
+)
 _AVOIDED_BY = {
-    transformer._detect_is_causal_mask.__code__: (
-        "If the mask is always causal, pass `is_causal=True` (to a decoder, `tgt_is_causal`), else False: then torch does "
-        "not look at the mask's values."
-    ),
+    function.__code__: hint
+    for function, hint in ((getattr(transformer, "_detect_is_causal_mask", None), _CAUSAL),)
+    if isinstance(function, types.FunctionType)  # another version of torch may have no such function
 }
 
 

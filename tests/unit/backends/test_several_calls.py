@@ -113,9 +113,20 @@ class Averaged(nn.Module):
         return x * self.scale * self.average
 
 
+class AveragedInList(Averaged):
+    """The same, by an operation on lists, which writes others in place."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.average.mul_(0.5).add_(x.mean(0), alpha=0.5)
+        scaled = x * self.scale
+        torch._foreach_mul_([scaled], [self.average.expand(5, 4)])
+        return scaled
+
+
+@pytest.mark.parametrize("kind", [Averaged, AveragedInList])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_an_error_of_eager_stays(backend: str) -> None:
-    compiled = magpy_core.compile(Averaged(True), backend=backend)
+def test_an_error_of_eager_stays(backend: str, kind: type[Averaged]) -> None:
+    compiled = magpy_core.compile(kind(True), backend=backend)
     for _ in range(3):
         one, two = compiled(torch.randn(5, 4)), compiled(torch.randn(5, 4))
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):

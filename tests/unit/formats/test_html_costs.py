@@ -47,11 +47,12 @@ def test_what_is_paid_each_time_has_a_scale_of_its_own() -> None:
     )
 
 
-def test_a_region_has_its_time_in_a_step_and_the_step_tells_shares() -> None:
-    one = Report("t.py", [NET], [finding("MP102", 2.06)], step=faster())
+def test_a_region_has_its_time_in_a_step_and_a_finding_its_share_once() -> None:
+    one = Report("t.py", [NET], [replace(finding("MP102", 2.06), step_ms=41.2)], step=faster())
     assert cells(one, MODEL, 1) == [("region", 100, "25.5 ms")], "the compiled time, forward and backward"
     assert "compiled: 25.5 ms of one step (8.00 + 17.5, forward + backward)" in LineCosts(one).cells(MODEL, 0)
-    assert "5.0% of a step of 41.2 ms" in LineCosts(one).cells(TRAIN, 4)
+    assert LineCosts(one).cells(TRAIN, 4).count("of a step") == 1
+    assert "per step between its graphs, 5 % of a step of 41.2 ms'" in LineCosts(one).cells(TRAIN, 4)
     plain = replace(
         one, step=replace(faster(), parts=[replace(faster().parts[0], compiled_forward_ms=None, compiled_backward_ms=None)])
     )
