@@ -189,6 +189,5 @@ class Session:
         of_regions = [finding for region in self.regions for finding in region.findings.values()]
         return of_regions + self._step_functions.findings
 
-    @staticmethod
-    def in_region() -> bool:
-        return busy()
+    in_region = staticmethod(busy)
+    """Whether this thread is in a call of a region."""

@@ -25,7 +25,8 @@ class Waiting:
         self._in_vain = 0
         self._left = 0
         self._hits = 0
-        self._awaited: weakref.ref[Capture] | None = None
+        self._fitted: weakref.ref[Capture] | None = None
+        self._is_repeated = False
 
     def skips(self) -> bool:
         """Whether this call is to run as plain Python without checking guards."""
@@ -35,15 +36,17 @@ class Waiting:
         return True
 
     def awaited(self) -> Capture | None:
-        """The capture that such a call would probably be served by, if it were compiled."""
-        return self._awaited() if self._awaited is not None else None
+        """The capture that such a call would probably be served by, if it were compiled: the one that has fitted the last
+        two calls that were checked. One that fits few calls would seem important whenever one of them is checked."""
+        return self._fitted() if self._fitted is not None and self._is_repeated else None
 
     def checked_in_vain(self, capture: Capture | None, hits: int, check: float, call: float) -> None:
         """Checking took ``check`` seconds, and the plain call ``call``. ``capture`` fits, but its code is not ready; None if
         no capture fits. ``hits``: the calls that captures have served so far."""
         self._in_vain = self._in_vain + 1 if hits == self._hits else 1
         self._hits = hits
-        self._awaited = weakref.ref(capture) if capture is not None else None
+        self._is_repeated = capture is not None and self._fitted is not None and self._fitted() is capture
+        self._fitted = weakref.ref(capture) if capture is not None else None
         if self._in_vain > _PATIENCE:
             self._left = min(_LONGEST, int(check / (_SHARE * max(call, 1e-9))))
 

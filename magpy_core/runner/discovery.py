@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from magpy_core._compat.cpython.collector import collector_paused
 from magpy_core.runner import naming
 from magpy_core.runner.monitoring import Monitoring
 from magpy_core.runner.step_functions import StepFunctions
@@ -56,7 +57,8 @@ class ImportHook:
 
         def exec_module(module: Any) -> None:
             del loader.exec_module
-            run(module)
+            with collector_paused():
+                run(module)
             self._then()
 
         loader.exec_module = exec_module
@@ -223,10 +225,12 @@ class Discovery:
         monitoring = self._monitoring
 
         def __call__(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if monitoring.in_region() and monitoring.active:
+                return original(module, *args, **kwargs)  # most calls: before anything else
             if is_compiling():
                 return original(module, *args, **kwargs)
             if not outermost():
-                if monitoring.active or not clock.limit:
+                if monitoring.active or not clock.limit:  # in a backward pass or a tracer
                     return original(module, *args, **kwargs)
                 return self._uncaptured(original, module, args, kwargs)
             if is_disabled(module):

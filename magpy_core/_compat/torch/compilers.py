@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
-import threading
+
+from magpy_core._compat.cpython.collector import collector_paused
 
 _DYNAMO = "torch._dynamo"
 _INDUCTOR = "torch._inductor.compile_fx"
@@ -26,15 +26,6 @@ def inductor_is_imported() -> bool:
 
 
 def _import(name: str) -> None:
-    """Imports without collections: nearly all objects that an import makes stay, and looking for garbage among them would
-    take a quarter of the time. Another thread of the program would see that they are off, and might switch them off too."""
-    if name in sys.modules:
-        return
-    switches = gc.isenabled() and threading.active_count() == 1
-    if switches:
-        gc.disable()
-    try:
-        importlib.import_module(name)
-    finally:
-        if switches:
-            gc.enable()
+    if name not in sys.modules:
+        with collector_paused():
+            importlib.import_module(name)
