@@ -60,6 +60,17 @@ class Numbers(BasicTracker):
         sym = scalars.call(fn, (scalars.get(lhs) or lhs, scalars.get(rhs) or rhs), outcome)
         self.decisions.decide(sym, outcome, "compare", site)
 
+    def compare_equal(self, lhs: tuple[int, ...], rhs: tuple[int, ...], site: Any) -> None:
+        """The program's path depends on whether two tuples are equal, in which ints may be dynamic: on all pairs if they are,
+        on the first that differs if not."""
+        if len(lhs) != len(rhs):
+            return
+        pairs = list(zip(lhs, rhs, strict=True))
+        unequal = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        for pair in pairs if unequal is None else [unequal]:
+            if self.carries(pair, {}):
+                self.compare(operator.eq, *pair, site)
+
     def looks_up(self, item: Any, container: Any) -> bool:
         """Whether a dynamic number is looked up among a few numbers: what matters is how it compares with each of them."""
         return (

@@ -18,6 +18,7 @@ from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
 _VALUES = frozenset({int, float, complex, str, bytes})
+_TUPLES = (tuple, torch.Size)
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 
 
@@ -95,6 +96,9 @@ class Operators(AccessTracker):
         if self.facts.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.facts.classes.operands(site, lhs, rhs)
             return
+        if (site.name or "==") in ("==", "!=") and self._are_made_of_ints(lhs, rhs):
+            self.basics.numbers.compare_equal(lhs, rhs, site)
+            return
         self.basics.numbers.escape_all(site, lhs, rhs)
         self.facts.contents.compared_or_hashed(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
         for v in (lhs, rhs):
@@ -107,6 +111,13 @@ class Operators(AccessTracker):
                 if known and lookup.class_lookup(type(v), "__eq__")[0] is object.__eq__:
                     self.is_(site, lhs, rhs)
         self.access.arguments.read(site, (lhs, rhs), {})
+
+    def _are_made_of_ints(self, *values: Any) -> bool:
+        """Whether they are sizes, or tuples like them, that the region has made (`x.size() != (layers, batch, width)`)."""
+        return all(
+            type(value) in _TUPLES and self.refgraph.node(value) is None and all(type(element) is int for element in value)
+            for value in values
+        )
 
     def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
         if type(lhs) in _VALUES and type(rhs) is type(lhs):

@@ -245,3 +245,30 @@ def test_the_number_of_parts_is_guarded(backend: str, parts: Callable[..., Any],
     compiled = magpy_core.compile(parts, backend=backend)
     found = agree(compiled, parts, sizes(5, 6, 3, 4, 6, 3, 4, 5))
     assert found == captures if backend == "eager" else found >= captures  # AOTAutograd may fix more sizes
+
+
+def compared(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+    """As nn.RNN checks its state."""
+    expected = (2, x.size(0), 4)
+    if state.size() != expected:
+        return x.sum() - state.sum()
+    return (x + state).sum() if tuple(x.shape) == (x.size(0), x.size(1)) else x
+
+
+def states(*counts: tuple[int, int]) -> list[tuple[Any, ...]]:
+    return [(torch.randn(n, 4), torch.randn(2, m, 4)) for n, m in counts]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sizes_compared_as_a_whole_stay_dynamic(backend: str) -> None:
+    compiled = magpy_core.compile(compared, backend=backend)
+    assert agree(compiled, compared, states((3, 3), (5, 5), (7, 7), (4, 4))) == 2
+    assert agree(compiled, compared, states((3, 5), (6, 2), (5, 3), (9, 9), (2, 6))) == 3  # unequal: another path
+    assert agree(compiled, compared, [(torch.randn(n, 4), torch.randn(2, n)) for n in (3, 5, 6)]) == 4  # of another length
+
+
+@pytest.mark.parametrize("cell", [nn.RNN, nn.LSTM, nn.GRU])
+def test_the_batch_of_a_recurrent_layer_is_dynamic(cell: Callable[..., nn.Module]) -> None:
+    net = cell(4, 5, batch_first=True)
+    compiled = magpy_core.compile(lambda x: net(x)[0], backend="eager")
+    assert agree(compiled, lambda x: net(x)[0], [(torch.randn(n, 3 + n, 4),) for n in (2, 5, 3, 7, 4)]) == 2

@@ -1,0 +1,1 @@
+"""Networks whose inputs change shape from call to call: how often they are captured or recompiled, and how fast they are."""
