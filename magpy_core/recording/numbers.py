@@ -61,8 +61,8 @@ class Numbers(BasicTracker):
         self.decisions.decide(sym, outcome, "compare", site)
 
     def compare_equal(self, lhs: tuple[int, ...], rhs: tuple[int, ...], site: Any) -> None:
-        """The program's path depends on whether two tuples are equal, in which ints may be dynamic: on all pairs if they are,
-        on the first that differs if not."""
+        """The program's path depends on whether two tuples are equal, in which ints may be dynamic: on all pairs if they
+        are, on the first that differs if not."""
         if len(lhs) != len(rhs):
             return
         pairs = list(zip(lhs, rhs, strict=True))
