@@ -73,7 +73,7 @@ def test_links_are_commands_or_addresses() -> None:
 def test_no_link_to_a_file_is_left() -> None:
     for page in pages(module.PACKAGE).values():
         shown = docs(page.name).output
-        assert not re.search(r"\w \((\.\./)*(docs|magpy_core|tests)/[^)\s]*\)", shown), page.name
+        assert not re.search(r"\w \((\.\./)*(docs|magpy_core|tests)/[^)\s]*\.(md|json|png)(#[^)\s]*)?\)", shown), page.name
 
 
 def test_color_only_if_it_is_wanted() -> None:
