@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 CODES_INDEX = f"{CODES}/index.md"
 GUIDES = "docs/*.md"
 # In code, what looks like a link is none.
-_CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`|^(?: {4}|\t).*$)", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`|^(?: {4}|\t)[^\n]*$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 log = logging.getLogger("mkdocs.hooks")
 

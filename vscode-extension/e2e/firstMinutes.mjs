@@ -28,7 +28,7 @@ export async function triesTheExample(window, { workspace, server }) {
   await window.waitForActive("magpy-demo/train.py");
   await window.shot("41-example");
   await window.hidePanel();
-  await window.goToLine(1);
+  await window.goToEnd();
   await check(window);
   await window.status(/1 warning/);
   await window.problem("MP101", "logits.abs().max() > LIMIT");
