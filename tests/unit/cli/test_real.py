@@ -82,18 +82,12 @@ def test_errors_of_the_first_minutes_name_the_next_command(
 def test_without_torch_the_doctor_is_named(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     (tmp_path / "train.py").write_text("")
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import lsp_server.cli.main as m; m.main()",
-    ]
-    command += ["check", "train.py", "--python", "bare"]
+    env = {**ENV, "PYTHONPATH": str(ROOT)}  # MagPy alone, as if it were installed there
+    command = [*COMMAND, "check", "train.py", "--python", "bare"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert (
-        "has no torch: run `" in done.stderr and f"`magpy-lsp doctor --python {tmp_path / 'bare/bin/python'}`" in done.stderr
-    )
+    assert "has no torch: run `" in done.stderr
+    assert f"`magpy-lsp doctor --python {tmp_path / 'bare/bin/python'}`" in done.stderr
 
 
 MODEL = """
