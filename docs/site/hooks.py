@@ -6,7 +6,6 @@ as they are written. Pages are those that ``nav`` names, by globs, and all guide
 
 from __future__ import annotations
 
-import logging
 import posixpath
 import re
 from collections.abc import Iterator
@@ -27,7 +26,6 @@ GUIDES = "docs/*.md"
 # In code, what looks like a link is none.
 _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`|^(?: {4}|\t)[^\n]*$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
-log = logging.getLogger("mkdocs.hooks")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -48,7 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A link to a folder, which GitHub lists, leads to the page about it."""
+    """A link to a folder, which GitHub lists, leads to the page about it. MkDocs reports those without one."""
 
     def to_page(link: re.Match[str]) -> str:
         path, anchor = link[1], link[2] or ""
@@ -56,10 +54,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if not (ROOT / target).is_dir():
             return link[0]
         index_of = next((name for name in ("index.md", "README.md") if f"{target}/{name}" in files.src_uris), None)
-        if index_of is None:
-            log.warning("%s links to the folder %s, which has no page.", page.file.src_uri, target)
-            return link[0]
-        return f"]({posixpath.join(path, index_of)}{anchor})"
+        return link[0] if index_of is None else f"]({posixpath.join(path, index_of)}{anchor})"
 
     return "".join(part if n % 2 else _LINK.sub(to_page, part) for n, part in enumerate(_CODE.split(markdown)))
 

@@ -23,7 +23,7 @@ export class FirstMinutes {
     await end(await vscode.tasks.executeTask(taskOf(title, folder, python, toolArgs(tool))));
     const file = opens === undefined ? undefined : path.join(folder.uri.fsPath, opens);
     if (file !== undefined && fs.existsSync(file)) {
-      await vscode.window.showTextDocument(vscode.Uri.file(file));
+      await vscode.window.showTextDocument(vscode.Uri.file(file), { preview: false });
     }
   }
 }

@@ -75,7 +75,6 @@ def html_of(site: Path) -> dict[Path, str]:
     return {file: file.read_text(encoding="utf-8") for file in site.rglob("*.html")}
 
 
-@pytest.mark.slow
 def test_the_site_builds_without_a_warning(site: Path) -> None:
     sources = [page.source for page in pages(PACKAGE).values()] + [
         f"magpy_core/findings/codes/{code}.md" for code in REGISTRY
@@ -86,7 +85,6 @@ def test_the_site_builds_without_a_warning(site: Path) -> None:
     assert "operator graphs" in start and 'src="docs/images/vscode.png"' in start
 
 
-@pytest.mark.slow
 def test_links_and_files_of_the_site_are_there(site: Path) -> None:
     """MkDocs checks the links of Markdown; this looks at all that the HTML names, the theme's own included."""
     checked = 0
@@ -97,10 +95,9 @@ def test_links_and_files_of_the_site_are_there(site: Path) -> None:
                 continue
             checked += 1
             assert (file.parent / unquote(parts.path)).exists(), f"{file.relative_to(site)}: {target}"
-    assert checked > 5_000
+    assert checked > 4_000
 
 
-@pytest.mark.slow
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     scripts = r'<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//'
     styles = r'<link\b[^>]*\brel="(?:stylesheet|preconnect|preload)"[^>]*\bhref="(?:https?:)?//'
@@ -110,14 +107,16 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     assert sheets and not any(re.search(r"url\(['\"]?(https?:)?//|@import", text) for text in sheets)
 
 
-@pytest.mark.slow
 def test_the_index_of_the_search_is_a_script_that_a_file_can_load(site: Path) -> None:
     index = (site / "search/search_index.js").read_text(encoding="utf-8")
     assert index.startswith("var __index = ")
     for text in ("codes/MP102/index.html", "docs/cli.html#budgets", "Losses without logits"):
         assert text in index
-    start = (site / "index.html").read_text(encoding="utf-8")
-    assert "search/search_index.js" in start and "iframe-worker.js" in start
+    (bundle,) = (site / "assets/javascripts").glob("bundle.*.min.js")
+    assert "search/search_index.js" in bundle.read_text(encoding="utf-8"), (
+        "what the theme loads where there is no web server"
+    )
+    assert '<script src="iframe-worker.js">' in (site / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -145,7 +144,7 @@ def _without_code(folder: str, names: list[str]) -> set[str]:
         ("docs/ci.md", "[lost](nowhere.md)", "nowhere.md"),
         ("docs/ci.md", "[lost](cli.md#nowhere)", "nowhere"),
         ("docs/ci.md", "[lost](../action.yaml)", "action.yaml"),
-        ("docs/ci.md", "[lost](../benchmarks/)", "the folder benchmarks, which has no page"),
+        ("docs/ci.md", "[lost](../benchmarks/)", "unrecognized relative link '../benchmarks/'"),
         ("docs/new.md", "# A page that the navigation does not name", "docs/new.md"),
     ],
     ids=["page", "anchor", "file", "folder", "omitted"],
