@@ -133,7 +133,6 @@ def test_a_page_is_opened_where_a_browser_can_be(
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
-    monkeypatch.setattr(module.sys, "platform", "linux")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setenv("DISPLAY", ":0" if display else "")
     result = docs(*args, "--open")
