@@ -5,7 +5,8 @@
 // MAGPY_E2E_CACHE     where VS Code's server is installed (default: .cache/e2e of the repository)
 // MAGPY_E2E_ARGS      the programs' arguments (default: --steps 30, because a complete training takes minutes)
 // MAGPY_E2E_ONLY      names of stories, separated by commas, to run only those (a story may depend on earlier ones)
-// MAGPY_E2E_PICTURES  =yes: the pictures of the README, the documentation and the walkthrough are replaced by this run's screenshots
+// MAGPY_E2E_PICTURES  =yes: the pictures of the README, the documentation and the walkthrough are replaced by this run's
+//                     screenshots; some show times, so only on a quiet machine
 // Screenshots go to artifacts/e2e of the repository.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
