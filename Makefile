@@ -20,7 +20,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu gpu-report soundness lint types format docs bench findings e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu gpu-report soundness lint types format docs site bench findings e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
@@ -33,7 +33,8 @@ help:
 	@echo "make soundness MINUTES=20   search for differences with a fresh seed (tests/soundness/README.md)"
 	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
 	@echo "make findings   precision and recall of the findings over their corpus"
-	@echo "make bench      speed table and JSON    make docs      run the tour, check the generated pages"
+	@echo "make bench      speed table and JSON    make docs      run the tour, build the site strictly"
+	@echo "make site       the pages as a site to read offline, in lsp_server/site (magpy-lsp docs --open)"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
 
 # -------------------------------------------------------------- environment
@@ -131,6 +132,11 @@ format: $(VENV)/.dev-ready
 
 docs: $(VENV)/.dev-ready
 	$(BIN)/python docs/tour.py
+	$(MAKE) site
+
+# A broken link, an anchor that is not there, or a page that is not in the navigation fails it. A wheel that is built later has the site.
+site: $(VENV)/.dev-ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
 
 # Precision and recall of the findings over tests/programs/findings; fails below 99 %.
 findings: $(VENV)/.dev-ready
@@ -156,4 +162,4 @@ e2e: $(VENV)/.dev-ready vsix
 	cd vscode-extension && MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
 
 clean:
-	rm -rf build dist artifacts *.egg-info vscode-extension/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build dist artifacts lsp_server/site *.egg-info vscode-extension/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

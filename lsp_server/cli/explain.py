@@ -71,7 +71,7 @@ def _as_json(code: Code) -> dict[str, Any]:
     }
 
 
-def _index() -> str:
+def index() -> str:
     """The table of contents of all pages, one table per family."""
     parts = [
         "# Finding codes",
@@ -95,7 +95,7 @@ def _show(codes: list[Code], color: str, *, overview: bool) -> None:
 
     out = console(sys.stdout, color)
     if overview:
-        show_table(out, Markdown(_index()))
+        show_table(out, Markdown(index()))
     for code in codes:
         show_table(out, Markdown(code.page, code_theme="ansi_dark", hyperlinks=False))
         if (address := web(code, None)) is not None:

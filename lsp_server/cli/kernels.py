@@ -14,6 +14,7 @@ import click
 
 from lsp_server.cli.console import console, show, show_table
 from lsp_server.cli.follow import Finished, Launch, Runs
+from lsp_server.cli.next_command import next_commands
 from lsp_server.cli.outputs import Outputs
 from lsp_server.cli.program import INTERRUPTED, launch_run
 from lsp_server.cli.settings import ResolvedSettings, resolve
@@ -86,6 +87,8 @@ def _failed(run: Finished) -> int:
         return INTERRUPTED
     if run.outcome.message and run.outcome.kind != "ok":
         click.echo(f"magpy-lsp: {clean(run.outcome.message)}", err=True)
+    for sentence in next_commands([run]):
+        click.echo(f"magpy-lsp: {clean(sentence)}", err=True)
     return run.outcome.cli_exit_code
 
 

@@ -1,7 +1,7 @@
-"""The command ``magpy-lsp``: check, run, kernels, init, demo, diff, explain, doctor, cache, server. Key function: main.
+"""The command ``magpy-lsp``: check, run, kernels, init, demo, diff, explain, docs, doctor, cache, server.
 
-Only click is imported here; each command imports what it needs. No command imports torch: the user's program runs in a
-separate process.
+Key function: main. Only click is imported here; each command imports what it needs. No command imports torch: the user's
+program runs in a separate process.
 """
 
 from __future__ import annotations
@@ -164,11 +164,26 @@ def diff(old: str, new: str, **options: Any) -> None:
 def explain(codes: tuple[str, ...], everything: bool, output_format: str, color: str) -> None:
     """Explain finding codes: what happened, why, what it costs, what to do.
 
-    CODE is a code (MP102), its name (host-read) or a prefix (MP1).
+    CODE is a code (MP102), its name (host-read) or a prefix (MP1). `magpy-lsp docs` has the other pages.
     """
     from lsp_server.cli.explain import explain as show
 
     show(codes, everything, output_format, color)
+
+
+@cli.command()
+@click.argument("page", required=False)
+@click.option("--open", "in_browser", is_flag=True, help="Open the page of the built site in a browser, and print its path.")
+@click.option("--format", "output_format", type=click.Choice(("text", "markdown")), default="text", show_default=True)
+@color_option
+def docs(page: str | None, in_browser: bool, output_format: str, color: str) -> None:
+    """Show a page of the documentation; without PAGE, list the pages.
+
+    PAGE is a name of that list (cli, ci, limits), or a finding code. Needs no network.
+    """
+    from lsp_server.cli.docs import docs as show
+
+    sys.exit(show(page, output_format, color, in_browser=in_browser))
 
 
 @cli.command()

@@ -16,6 +16,7 @@ from lsp_server.budgets import check_budgets, unknown_regions, unmeasured, witho
 from lsp_server.cli.follow import Finished, Handle, Launch, Runs, show_output
 from lsp_server.cli.known_findings import apply_baseline, open_baseline
 from lsp_server.cli.merge import merge
+from lsp_server.cli.next_command import next_commands
 from lsp_server.cli.publish import publish
 from lsp_server.cli.settings import ResolvedSettings
 from lsp_server.formats.view import View, clean
@@ -63,6 +64,8 @@ def report_on(runs: list[Finished]) -> int:
     report.findings = sorted(merged([*report.findings, *unneeded]), key=sort_key)
     for run, own in reports:
         _print_outcome(run, own, alone=len(runs) == 1)
+    for sentence in next_commands(runs):
+        click.echo(f"magpy-lsp: {clean(sentence)}", err=True)
     if not all(_has_no_report(run) for run in runs):
         publish(common, report, view)
     if any(run.interrupted for run in runs):
@@ -141,8 +144,3 @@ def _print_outcome(run: Finished, report: Report, *, alone: bool) -> None:
     shown = to_stdout and not _has_no_report(run)
     if outcome.message and not (shown and any(f.message == outcome.message for f in report.findings)):
         click.echo(f"magpy-lsp: {who}{clean(outcome.message)}", err=True)
-    script = run.effective.script
-    if outcome.kind == "bad-entrypoint" and script and not os.path.exists(os.path.join(run.effective.cwd or "", script)):
-        click.echo(
-            "magpy-lsp: `magpy-lsp init` finds the programs of a project; `magpy-lsp demo` shows an example.", err=True
-        )

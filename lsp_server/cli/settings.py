@@ -266,6 +266,7 @@ def _load(start: Path) -> Loaded:
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
+        click.echo("magpy-lsp: `magpy-lsp docs cli` describes the settings of [tool.magpy].", err=True)
         raise SystemExit(2) from None
 
 

@@ -5,15 +5,18 @@
 // MAGPY_E2E_CACHE     where VS Code's server is installed (default: .cache/e2e of the repository)
 // MAGPY_E2E_ARGS      the programs' arguments (default: --steps 30, because a complete training takes minutes)
 // MAGPY_E2E_ONLY      names of stories, separated by commas, to run only those (a story may depend on earlier ones)
-// MAGPY_E2E_PICTURES  =yes: the pictures of the README and the walkthrough are replaced by this run's screenshots
+// MAGPY_E2E_PICTURES  =yes: the pictures of the README, the documentation and the walkthrough are replaced by this run's
+//                     screenshots; some show times, so only on a quiet machine
 // Screenshots go to artifacts/e2e of the repository.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import * as firstMinutes from "./firstMinutes.mjs";
 import { findChromium, install } from "./install.mjs";
 import * as kernels from "./kernels.mjs";
+import { replacePictures } from "./pictures.mjs";
 import * as projects from "./projects.mjs";
 import * as stories from "./stories.mjs";
 import { startServer, Window } from "./vscode.mjs";
@@ -95,18 +98,17 @@ try {
     stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
     kernels.showsTriton, kernels.marksInStep, kernels.hoversOverKernels, kernels.showsPtx, kernels.reportsKernels,
     stories.restarts, stories.compares, stories.checksEntrypointOnSave, stories.fixes,
+    firstMinutes.walksThrough, firstMinutes.triesTheExample, firstMinutes.setsUpTheProject,
     projects.checksTwoRanks, projects.checksNotebook, projects.keepsFoldersApart,
   ]);
   if (only === undefined || only.includes(stories.refusesUntrusted.name)) {
     await runStories("restricted", false, [stories.refusesUntrusted]);
   }
+  if (!failed && process.env.MAGPY_E2E_PICTURES === "yes") {
+    await replacePictures({ browser, python, env: common.env, workspace, shots, extension, repository });
+  }
 } finally {
   await browser.close();
-}
-if (!failed && process.env.MAGPY_E2E_PICTURES === "yes") {
-  for (const [shot, picture] of [["06-graph-break", "check"], ["14-graph", "graph"], ["11-table", "compiled"], ["34-line-to-kernel", "triton"]]) {
-    cpSync(join(shots, `${shot}.png`), join(extension, "images", `${picture}.png`));
-  }
 }
 console.log(failed ? "end to end: FAILED" : `end to end: passed, screenshots in ${shots}`);
 process.exitCode = failed ? 1 : 0;

@@ -2,9 +2,11 @@
 
 import * as vscode from "vscode";
 import { codeOf } from "./findingCode";
+import type { FirstMinutes } from "./firstMinutes";
 import { type CaptureAt, CODES, type CodeInfo, type NodesOfLine, SERVER_COMMANDS, VIEWS } from "./protocol";
 import { InterpreterProblem, type Server } from "./server";
 import { shownPython, type Starter } from "./starting";
+import { TOOLS } from "./tools";
 import type { ViewDocuments } from "./views/documents";
 import type { GraphPanel } from "./views/graphPanel";
 import type { KernelViews } from "./views/kernels";
@@ -20,11 +22,12 @@ export interface CommandContext {
   documents: ViewDocuments;
   graphs: GraphPanel;
   kernels: KernelViews;
+  firstMinutes: FirstMinutes;
   clearRuns(): void;
 }
 
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
-  const { server, starter, output, documents, graphs, kernels } = context;
+  const { server, starter, output, documents, graphs, kernels, firstMinutes } = context;
   const pages = new CodePages();
   const commands: Record<string, (...args: never[]) => unknown> = {
     "magpy.checkFile": (resource?: vscode.Uri) => starter.startFile("check", resource),
@@ -43,6 +46,9 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     "magpy.showNodesOfLine": () => showNodesOfLine(server, graphs),
     "magpy.showTriton": (about?: unknown) => kernels.show("triton", about),
     "magpy.showPtx": (about?: unknown) => kernels.show("ptx", about),
+    [TOOLS.demo.command]: () => firstMinutes.run("demo"),
+    [TOOLS.init.command]: () => firstMinutes.run("init"),
+    [TOOLS.doctor.command]: () => firstMinutes.run("doctor"),
     "magpy.cancelRun": () => send(server, SERVER_COMMANDS.cancel, []),
     "magpy.clearFindings": async () => {
       await send(server, SERVER_COMMANDS.clear, []);
@@ -153,6 +159,8 @@ async function showMenu(): Promise<void> {
     item("clear-all", "Clear Findings", "magpy.clearFindings"),
     item("question", "Explain Code", "magpy.explainCode"),
     item("target", "Select Entrypoint", "magpy.selectEntrypoint"),
+    item("gear", "Set Up This Project", TOOLS.init.command),
+    item("pulse", "Check the Installation", TOOLS.doctor.command),
     item("debug-restart", "Restart Server", "magpy.restartServer"),
   ];
   const chosen = await vscode.window.showQuickPick(items, { title: "MagPy" });

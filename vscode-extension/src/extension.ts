@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 import { registerCommands } from "./commands";
 import { Debounced } from "./debounce";
+import { FirstMinutes } from "./firstMinutes";
 import { isActive, type RunStatus, SERVER_COMMANDS } from "./protocol";
 import { onSelectedPythonChange } from "./pythonExtension";
 import { RunOnSave } from "./runOnSave";
@@ -129,6 +130,7 @@ function begin(context: vscode.ExtensionContext): void {
       documents,
       graphs,
       kernels,
+      firstMinutes: new FirstMinutes(started),
       clearRuns: () => {
         statusBar.clearRuns();
         tree.refresh();

@@ -172,7 +172,7 @@ export class Starter {
       chosen,
     }));
     if (items.length === 0) {
-      throw new Error("No entrypoint is configured (magpy.entrypoints, or [[tool.magpy.entrypoints]]) and no Python file is open.");
+      throw new Error("No entrypoint is configured (magpy.entrypoints, or [[tool.magpy.entrypoints]]) and no Python file is open: Set Up This Project finds the programs.");
     }
     return (await vscode.window.showQuickPick(items, { title, matchOnDetail: true }))?.chosen;
   }

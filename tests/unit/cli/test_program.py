@@ -254,6 +254,7 @@ def test_a_broken_table_is_status_2_and_runs_nothing(tool: Tool) -> None:
     assert result.stderr == (
         f"{file}:2: MP910 `tool.magpy.step` is not a setting; did you mean `steps`?\n"
         f"{file}:3: MP910 `tool.magpy.steps` must be an integer, 0 or more, not the string 'x'.\n"
+        "magpy-lsp: `magpy-lsp docs cli` describes the settings of [tool.magpy].\n"
     )
 
 
@@ -362,25 +363,6 @@ def test_comments_suppress_and_unused_ones_are_flagged(tool: Tool) -> None:
     assert "Found 1 finding (1 hint) in 1 file; 1 suppressed." in result.stdout
     tool.kind = "failed"
     assert "MP912" not in tool("check", "train.py").stdout
-
-
-@pytest.mark.parametrize("kind", ["bad-entrypoint", "tool-error"])
-def test_what_was_never_run_is_one_sentence_on_stderr(tool: Tool, kind: Kind) -> None:
-    tool.kind, tool.message = kind, "trian.py does not exist: check the path."
-    tool.add("MP908", message=tool.message)
-    result = tool("check", "train.py")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "magpy-lsp: trian.py does not exist: check the path.\n"
-    as_json = tool("check", "train.py", "--format", "json")
-    assert json.loads(as_json.stdout)["findings"][0]["code"] == "MP908"
-
-
-def test_a_missing_program_names_the_next_command(tool: Tool) -> None:
-    tool.kind, tool.message = "bad-entrypoint", "trian.py does not exist: check the path."
-    result = tool("check", "trian.py")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "`magpy-lsp init` finds the programs of a project" in result.stderr
-    assert "`magpy-lsp init`" in tool("run").stderr, "no program at all"
 
 
 def test_a_failed_program_is_told_once_and_its_findings_are_kept(tool: Tool) -> None:

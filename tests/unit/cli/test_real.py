@@ -52,6 +52,68 @@ def test_bad_programs(
         assert b"magpy_core" not in done.stderr, "the traceback has no frames of ours"
 
 
+@pytest.mark.parametrize(
+    ("args", "pyproject", "sentence"),
+    [
+        (["check", "trian.py"], "", "`magpy-lsp init` finds the programs of a project"),
+        (["check", "folder"], "", "`magpy-lsp init` finds the programs of a project"),
+        (["check", "-m", "trian"], "", "`magpy-lsp init` finds the programs of a project"),
+        (["check", "notes.md"], "", "notes.md is not a Python file: `magpy-lsp init` finds"),
+        (["check"], "", "`magpy-lsp init` finds the programs of a project"),
+        (["init"], "", "`magpy-lsp demo` shows MagPy on an example"),
+        (["check"], "[tool.magpy]\nentrypiont = 'train.py'\n", "`magpy-lsp docs cli` describes the settings"),
+        (["init"], "[tool.magpy\n", "is not valid TOML: "),
+    ],
+    ids=["file", "folder", "module", "not-python", "no-entrypoint", "empty-project", "table", "toml"],
+)
+def test_errors_of_the_first_minutes_name_the_next_command(
+    tmp_path: Path, args: list[str], pyproject: str, sentence: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.md").write_text("# Notes\n\nto do\n")
+    if pyproject:
+        (tmp_path / "pyproject.toml").write_text(pyproject)
+    done = tool(tmp_path, *args)
+    assert done.returncode in (2, 3)
+    assert sentence in " ".join(done.stderr.decode().split())
+    assert b"`magpy-lsp " in done.stderr
+
+
+def test_without_torch_the_doctor_is_named(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    (tmp_path / "train.py").write_text("")
+    env = {**ENV, "PYTHONPATH": str(ROOT)}  # MagPy alone, as if it were installed there
+    command = [*COMMAND, "check", "train.py", "--python", "bare"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "has no torch: run `" in done.stderr
+    assert f"`magpy-lsp doctor --python {tmp_path / 'bare/bin/python'}`" in done.stderr
+
+
+MODEL = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(4, 4), nn.GELU())
+for _ in range(4):
+    net(torch.rand(2, 4))
+"""
+
+
+@pytest.mark.slow
+def test_without_a_compiler_the_doctor_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(MODEL)
+    env = {
+        **ENV,
+        "CXX": "/nowhere/c++",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "i"),
+    }
+    command = [*COMMAND, "run", "train.py", "--compile", "foreground", "--color", "never"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "MP902" in done.stdout and "hint: Run `magpy-lsp doctor`" in done.stdout
+
+
 def test_json_stays_one_document_whatever_the_program_prints(tmp_path: Path) -> None:
     (tmp_path / "a b.py").write_text("import sys\nsys.stdout.buffer.write(bytes(range(256)))\nprint(sys.argv)\n")
     done = tool(tmp_path, "check", "a b.py", "--format", "json", "--", "x y", "--help")
