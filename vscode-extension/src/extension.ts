@@ -15,6 +15,7 @@ import { Brackets } from "./views/brackets";
 import { ViewDocuments } from "./views/documents";
 import { GraphPanel } from "./views/graphPanel";
 import { KernelViews } from "./views/kernels";
+import { RunPanel } from "./views/runPanel";
 import { RunTree } from "./views/tree";
 
 /** Limits updates of the tree, since a run sends a notification at every step. */
@@ -53,6 +54,7 @@ function begin(context: vscode.ExtensionContext): void {
         ended.clear();
         transcript.forget();
         terminals.lost();
+        runView.lost();
       }
       treeSoon.call(TREE_DELAY_MS);
     },
@@ -80,6 +82,9 @@ function begin(context: vscode.ExtensionContext): void {
       append(output, transcript.output(chunk));
       terminals.output(chunk);
     },
+    live: (run) => {
+      runView.live(run);
+    },
     save: async (argument, command) => {
       if (command === SERVER_COMMANDS.check) {
         starter.remember(argument);
@@ -99,9 +104,13 @@ function begin(context: vscode.ExtensionContext): void {
   const documents = new ViewDocuments(started);
   const graphs = new GraphPanel(started, context.extensionUri, (at, kind) => documents.show(kind, at));
   const kernels = new KernelViews(started, starter, documents);
+  const cancel = async (uri: string): Promise<void> => {
+    await started.running?.sendRequest("workspace/executeCommand", { command: SERVER_COMMANDS.cancel, arguments: [{ uri }] });
+  };
   const terminals = new RunTerminals((uri) => {
-    void started.running?.sendRequest("workspace/executeCommand", { command: SERVER_COMMANDS.cancel, arguments: [{ uri }] });
+    void cancel(uri);
   });
+  const runView = new RunPanel(context.extensionUri, cancel);
   server = started;
 
   const restart = (): void => {
@@ -121,6 +130,7 @@ function begin(context: vscode.ExtensionContext): void {
     graphs,
     kernels,
     terminals,
+    runView,
     registerTasks(starter),
     ...registerCommands({
       server: started,
@@ -129,6 +139,7 @@ function begin(context: vscode.ExtensionContext): void {
       documents,
       graphs,
       kernels,
+      runView,
       clearRuns: () => {
         statusBar.clearRuns();
         tree.refresh();
