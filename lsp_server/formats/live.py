@@ -133,7 +133,7 @@ def _figures(message: Mapping[str, Any]) -> _Figures:
         rate=now + _kind(float(message["compiled"])) if now else "",
         speeds=step_text.speeds(report),
         standing=step_text.standing(report),
-        result=step_text.result(report) or "not measured: too few steps ran both compiled and as plain Python",
+        result=step_text.gained(report) or "not measured: too few steps ran both compiled and as plain Python",
         bars=bars,
         bars_of=share_of(report) if bars else "",
     )

@@ -1,4 +1,4 @@
-"""The training step in plain English. Key functions: line, brief, result; while it runs: speeds, standing.
+"""The training step in plain English. Key functions: line, brief, result, gained; while it runs: speeds, standing.
 
 Does not import rich, because the server uses it for its summaries.
 """
@@ -32,13 +32,22 @@ def brief(step: StepReport) -> str:
 
 def result(step: StepReport) -> str:
     """``1.53x, saved 41.3 s of 310 s``: of a finished run; empty if not measured."""
+    return "" if step.speedup is None else f"{step.speedup:.2f}x, {_saved_of(step)}"
+
+
+def gained(step: StepReport) -> str:
+    """``saved 41.3 s of 310 s, broke even at step 210``, of a finished run; empty if not measured."""
     if step.speedup is None:
         return ""
+    return _saved_of(step) + (f", broke even at step {step.break_even:,}" if step.break_even is not None else "")
+
+
+def _saved_of(step: StepReport) -> str:
     saved = step.saved_s or 0.0
     if abs(saved) < _SHOWN_S:
-        return f"{step.speedup:.2f}x, neither saved nor lost time"
+        return "neither saved nor lost time"
     whole = f" of {duration(step.seconds + saved)}" if saved > 0 else ""
-    return f"{step.speedup:.2f}x, {'saved' if saved > 0 else 'lost'} {duration(abs(saved))}{whole}"
+    return f"{'saved' if saved > 0 else 'lost'} {duration(abs(saved))}{whole}"
 
 
 def speeds(step: StepReport) -> str:
