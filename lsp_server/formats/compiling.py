@@ -18,6 +18,11 @@ class CompileProgress:
         self._waiting = 0
         self._ready: list[str] = []
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being compiled, or waits for that."""
+        return bool(self._since or self._waiting)
+
     def take(self, message: Mapping[str, Any]) -> None:
         """Handles a message of type ``compiling``; raises KeyError or TypeError for any other."""
         now = self._clock()

@@ -104,7 +104,7 @@ class LiveRun:
             rate="" if ended else stalled or figures.rate,
             speeds=figures.speeds,
             standing=figures.result if ended else figures.standing,
-            compiling="" if ended else self.compiling.text(),
+            compiling="" if ended or (figures.speeds and not self.compiling.is_busy) else self.compiling.text(),
             bars=figures.bars,
             bars_of=figures.bars_of,
         )
@@ -143,7 +143,7 @@ def _kind(compiled: float) -> str:
     """How the steps ran, by the share of those that ran compiled."""
     if compiled > _MOSTLY:
         return ", compiled"
-    return ", partly compiled" if compiled else ", plain Python"
+    return ", partly compiled" if compiled else ", not compiled"
 
 
 def _bars(step: StepReport) -> tuple[Bar, ...]:

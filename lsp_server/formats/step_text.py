@@ -56,10 +56,9 @@ def speeds(step: StepReport) -> str:
     if not compiled or not plain or step.speedup is None:
         return f"{compiled} steps/s compiled" if compiled else f"{plain} steps/s in plain Python" if plain else ""
     low, high = step.speedup_low, step.speedup_high
-    sure = low is None or high is None or not low <= 1 <= high
-    return f"{compiled} steps/s compiled, {plain} plain: {step.speedup:.2f}x" + (
-        "" if sure else ", no measurable difference"
-    )
+    is_unsure = low is not None and high is not None and low <= 1 <= high
+    text = f"{compiled} steps/s compiled, {plain} plain: {step.speedup:.2f}x"
+    return f"{text}, not certain" if is_unsure else text
 
 
 def standing(step: StepReport) -> str:

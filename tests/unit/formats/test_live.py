@@ -93,7 +93,7 @@ def test_nothing_is_said_of_what_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("compiled", "kind"), [(0.0, "plain Python"), (0.4, "partly compiled"), (0.6, "compiled"), (1.0, "compiled")]
+    ("compiled", "kind"), [(0.0, "not compiled"), (0.4, "partly compiled"), (0.6, "compiled"), (1.0, "compiled")]
 )
 def test_how_the_last_steps_ran(compiled: float, kind: str) -> None:
     run = LiveRun()
@@ -111,6 +111,16 @@ def test_a_rate_is_not_of_now_when_no_step_has_ended_for_long() -> None:
     assert run.text().rate == "no step has ended for 23.0 s"
 
 
+def test_what_is_compiled_is_said_until_its_speed_is_known() -> None:
+    run = LiveRun()
+    run.take({"type": "compiling", "running": [], "waiting": [], "ready": ["model: Net"]})
+    assert run.text().compiling == "compiled: model: Net"
+    run.take(progress(faster()))
+    assert run.text().compiling == ""
+    run.take({"type": "compiling", "running": [], "waiting": ["optimizer: SGD"], "ready": ["model: Net"]})
+    assert run.text().compiling == "compiled: model: Net"
+
+
 def test_at_the_end_its_result_is_left() -> None:
     run = LiveRun()
     run.take({"type": "compiling", "running": ["model: Net"], "waiting": [], "ready": []})
@@ -123,7 +133,7 @@ def test_at_the_end_its_result_is_left() -> None:
 
 def test_words_for_speed_and_balance() -> None:
     assert speeds(faster()) == "24.3 steps/s compiled, 15.9 plain: 1.53x"
-    assert speeds(replace(faster(), speedup_low=0.9)).endswith("1.53x, no measurable difference")
+    assert speeds(replace(faster(), speedup_low=0.9)).endswith("1.53x, not certain")
     assert speeds(replace(faster(), compiled_ms=None)) == "15.9 steps/s in plain Python"
     assert speeds(replace(faster(), plain_ms=None)) == "24.3 steps/s compiled" and speeds(StepReport()) == ""
     assert standing(faster()) == "saved 41.0 s so far, broke even at step 210"
