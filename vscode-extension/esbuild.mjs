@@ -1,4 +1,4 @@
-// Bundles the extension into dist/extension.js, and the webview's script into dist/graph.js.
+// Bundles the extension into dist/extension.js, and the scripts of the webviews into dist/graph.js and dist/run.js.
 // Flags: --production (minified, no source map), --watch.
 import { context } from "esbuild";
 
@@ -22,8 +22,8 @@ const bundles = await Promise.all([
   }),
   context({
     ...common,
-    entryPoints: ["src/webview/graph.ts"],
-    outfile: "dist/graph.js",
+    entryPoints: ["src/webview/graph.ts", "src/webview/run.ts"],
+    outdir: "dist",
     platform: "browser",
     target: "es2022",
     format: "iife",

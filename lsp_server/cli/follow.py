@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lsp_server.cli.events import EventFile
+from lsp_server.cli.live import LiveDisplay, is_possible
 from lsp_server.cli.settings import ResolvedSettings
 from lsp_server.formats.compiling import CompileProgress
 from lsp_server.formats.view import clean, count
@@ -118,11 +119,23 @@ class Runs:
     # -- one program
 
     def _run_one(self, effective: ResolvedSettings) -> Finished:
+        if is_possible(effective):
+            return self._run_live(effective)
         handle = self._start(effective, stdout="stderr" if effective.outputs.document_on_stdout else "inherit")
         if handle is None:
             return _not_started(effective)
         for _ in self._events.follow(effective, handle):  # until it ends
             pass
+        return self._ended(effective, handle)
+
+    def _run_live(self, effective: ResolvedSettings) -> Finished:
+        with LiveDisplay(effective) as shown:
+            handle = self._start(effective, stdout=shown.fd, stderr=shown.fd)
+            shown.started()
+            if handle is None:
+                return _not_started(effective)
+            for message in self._events.follow(effective, handle):
+                shown.take(message)
         return self._ended(effective, handle)
 
     # -- several programs

@@ -21,6 +21,7 @@ from lsp_server.cli.options import (
     engine_option,
     fail_on_option,
     kernels_options,
+    live_option,
     mode_option,
     program_options,
     ptx_option,
@@ -64,6 +65,7 @@ def check(**options: Any) -> None:
 @steps_option("0")
 @compile_option
 @mode_option
+@live_option
 @fail_on_option("error")
 def run(**options: Any) -> None:
     """Run a program with its regions compiled and print the speed-up.

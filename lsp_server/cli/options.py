@@ -192,6 +192,16 @@ def mode_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def live_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--live/--no-live",
+        default=True,
+        show_default=True,
+        help="In a terminal, show below the program's output how the run is going: steps per second, loss, speed-up, what "
+        "is being compiled.",
+    )(command)
+
+
 def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--engine",

@@ -59,6 +59,7 @@ class ResolvedSettings:
     statistics: bool
     in_detail: bool
     color: str
+    live: bool = True  # a panel below the program's output, where that is possible
     jobs: int | None = None
     html: Path | None = None
     events: Path | None = None  # a file for what happens in the run
@@ -235,6 +236,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         statistics=options["statistics"],
         in_detail=options["details"],
         color=options["color"],
+        live=options.get("live", True),
         jobs=options["jobs"],
         nproc=options["nproc"] or target.nproc,
         html=folder(options["html"], "--html"),

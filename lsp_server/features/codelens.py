@@ -16,7 +16,7 @@ from lsp_server.features.kernels import of_functions, of_regions, short_line
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.summary import region_line, total_line
 
-SHOW_GRAPH, SHOW_TRITON = "magpy.showOperatorGraph", "magpy.showTriton"
+SHOW_GRAPH, SHOW_TRITON, SHOW_RUN = "magpy.showOperatorGraph", "magpy.showTriton", "magpy.showRunView"
 CHECK, RUN_COMPILED, CANCEL, CLEAR = "magpy.check", "magpy.runCompiled", "magpy.cancel", "magpy.clear"
 COMPARE = "magpy.compare"
 
@@ -28,17 +28,23 @@ def _lens(line: int, title: str, command: str, argument: dict[str, Any] | None =
 
 
 def entry_lenses(
-    document: Document, running: str | None, last: RunFindings | None = None, names: Sequence[str] = ()
+    document: Document,
+    running: str | None,
+    last: RunFindings | None = None,
+    names: Sequence[str] = (),
+    *,
+    is_live: bool = False,
 ) -> list[types.CodeLens]:
     """Lenses to start the file, or to stop it: ``running`` describes the current run, ``last`` is the last one's result.
 
-    ``names``: configured entrypoints that run this file.
+    ``names``: configured entrypoints that run this file. ``is_live``: the client shows how the current run is going.
     """
     line = entrypoint_line(document.lines)
     if line is None:
         return []
     if running is not None:
-        return [_lens(line, f"{running} (click to cancel)", CANCEL, {"uri": document.uri})]
+        cancel = _lens(line, f"{running} (click to cancel)", CANCEL, {"uri": document.uri})
+        return [cancel, _lens(line, "Show run view", SHOW_RUN, {"uri": document.uri})] if is_live else [cancel]
     # The client must not wait for the whole run; progress and status notifications report on it.
     argument = {"uri": document.uri, "wait": False}
     lenses = [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]

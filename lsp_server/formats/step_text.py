@@ -1,4 +1,4 @@
-"""The training step in plain English. Key functions: line, brief.
+"""The training step in plain English. Key functions: line, brief, result, gained; while it runs: speeds, standing.
 
 Does not import rich, because the server uses it for its summaries.
 """
@@ -28,6 +28,55 @@ def brief(step: StepReport) -> str:
     if step.speedup is None or step.compiled_ms is None or step.plain_ms is None:
         return ""
     return f"step {milliseconds(step.compiled_ms)} ms compiled, {milliseconds(step.plain_ms)} ms plain ({step.speedup:.2f}x)"
+
+
+def result(step: StepReport) -> str:
+    """``1.53x, saved 41.3 s of 310 s``: of a finished run; empty if not measured."""
+    return "" if step.speedup is None else f"{step.speedup:.2f}x, {_saved_of(step)}"
+
+
+def gained(step: StepReport) -> str:
+    """``saved 41.3 s of 310 s, broke even at step 210``, of a finished run; empty if not measured."""
+    if step.speedup is None:
+        return ""
+    return _saved_of(step) + (f", broke even at step {step.break_even:,}" if step.break_even is not None else "")
+
+
+def _saved_of(step: StepReport) -> str:
+    saved = step.saved_s or 0.0
+    if abs(saved) < _SHOWN_S:
+        return "neither saved nor lost time"
+    whole = f" of {duration(step.seconds + saved)}" if saved > 0 else ""
+    return f"{'saved' if saved > 0 else 'lost'} {duration(abs(saved))}{whole}"
+
+
+def speeds(step: StepReport) -> str:
+    """``24.3 steps/s compiled, 15.9 plain: 1.53x``; empty if neither was measured."""
+    compiled, plain = (ms and per_second(1e3 / ms) for ms in (step.compiled_ms, step.plain_ms))
+    if not compiled or not plain or step.speedup is None:
+        return f"{compiled} steps/s compiled" if compiled else f"{plain} steps/s in plain Python" if plain else ""
+    low, high = step.speedup_low, step.speedup_high
+    is_unsure = low is not None and high is not None and low <= 1 <= high
+    text = f"{compiled} steps/s compiled, {plain} plain: {step.speedup:.2f}x"
+    return f"{text}, not certain" if is_unsure else text
+
+
+def standing(step: StepReport) -> str:
+    """``saved 41.3 s so far, broke even at step 210``, of a run that goes on; empty if not measured."""
+    if step.saved_s is None:
+        return ""
+    if abs(step.saved_s) < _SHOWN_S:
+        return "neither saved nor lost time so far"
+    text = f"{'saved' if step.saved_s > 0 else 'lost'} {duration(abs(step.saved_s))} so far"
+    if step.break_even is not None:
+        return f"{text}, broke even at step {step.break_even:,}"
+    more = _more_steps(step, -step.saved_s)
+    return text if more is None else f"{text}, even in about {_compiled_steps(more)}"
+
+
+def per_second(rate: float) -> str:
+    """About three digits: ``0.123``, ``1.23``, ``12.3``, ``1,234``."""
+    return milliseconds(rate)
 
 
 def milliseconds(value: float) -> str:
@@ -110,8 +159,19 @@ def _saved(step: StepReport, saved: float) -> str:
 
 def _outlook(step: StepReport, lost: float) -> str:
     """When the run will break even, if compiled steps are certainly faster."""
-    if step.plain_ms is None or step.compiled_ms is None or (step.speedup_low or 0) <= 1:
+    more = _more_steps(step, lost)
+    if more is None:
         return "it has not broken even"
+    return f"it has not broken even yet, which takes about {_compiled_steps(more)}"
+
+
+def _more_steps(step: StepReport, lost: float) -> int | None:
+    """Compiled steps until ``lost`` seconds are saved; None if those are not certainly faster."""
+    if step.plain_ms is None or step.compiled_ms is None or (step.speedup_low or 0) <= 1:
+        return None
     more = math.ceil(lost * 1e3 / (step.plain_ms - step.compiled_ms))
-    more = int(float(f"{more:.2g}"))  # the estimate is no better than that
-    return f"it has not broken even yet, which takes about {more:,} more compiled step{'' if more == 1 else 's'}"
+    return int(float(f"{more:.2g}"))  # the estimate is no better than that
+
+
+def _compiled_steps(more: int) -> str:
+    return f"{more:,} more compiled step{'' if more == 1 else 's'}"

@@ -20,6 +20,7 @@ from lsp_server.features.documents import Documents, path_of
 from lsp_server.features.settings import SECTION, Settings, parse_settings
 from lsp_server.features.tables import table_diagnostics
 from lsp_server.server.comparing import Comparison
+from lsp_server.server.live import LiveFeed
 from lsp_server.server.notebook_sync import SYNC, Notebooks
 from lsp_server.server.on_save import RunOnSave
 from lsp_server.server.output import OutputPump
@@ -31,7 +32,7 @@ from magpy_core.findings import Finding, Severity
 
 log = logging.getLogger(__name__)
 
-STATUS, OUTPUT, CODES, TRUST = "magpy/status", "magpy/output", "magpy/codes", "magpy/trust"
+STATUS, OUTPUT, LIVE, CODES, TRUST = "magpy/status", "magpy/output", "magpy/live", "magpy/codes", "magpy/trust"
 _PUBLISH_DELAY = 0.05
 _SETTINGS_TIMEOUT = 5.0
 
@@ -107,8 +108,12 @@ class MagpyServer(LanguageServer):
 
         Other clients get failures as messages, and the findings' messages in the hover text.
         """
+        return self.announces("magpyStatus")
+
+    def announces(self, capability: str) -> bool:
+        """Whether the client has an experimental capability of ours."""
         experimental = self.client_capabilities.experimental
-        return isinstance(experimental, Mapping) and bool(experimental.get("magpyStatus"))
+        return isinstance(experimental, Mapping) and bool(experimental.get(capability))
 
     def shows_message(self, finding: Finding, severity: Severity) -> bool:
         """Whether the client shows the finding's message above a hover."""
@@ -194,12 +199,14 @@ class MagpyServer(LanguageServer):
             raise JsonRpcException(str(error), code=types.LSPErrorCodes.RequestFailed.value) from None
 
     def show_progress(self, run: Run) -> None:
-        """Shows the run's progress bar from its first change on."""
+        """Shows how the run is going from its first change on: in its progress bar, and in the client's own view."""
         run.on_change.remove(self.show_progress)
         progress = report_progress(self, run, lambda: self.spawn(self.runs.stop(run)))
         if progress is not None:
             run.on_change.append(lambda _: progress.update())
             self.spawn(progress.show())
+        if run.mode == "compiled" and self.announces("magpyLive"):
+            self.spawn(LiveFeed(lambda params: self._notify(LIVE, params)).follow(run))
 
     def folder_of(self, path: str) -> str:
         """The working directory of a program: its workspace folder, as in the editor's terminal, else its own folder."""

@@ -206,7 +206,8 @@ def _register_features(server: MagpyServer) -> None:
         runs = list(server.board.runs())
         last = next((found for found in reversed(runs) if found.uri == document.uri and found.engine == "magpy"), None)
         names = names_for(document.path, settings, server.folder_of(document.path))
-        entry = codelens.entry_lenses(document, running, last, names)
+        is_live = run is not None and run.mode == "compiled" and server.announces("magpyLive")
+        entry = codelens.entry_lenses(document, running, last, names, is_live=is_live)
         own = server.handles_status
         shown = entry + codelens.region_lenses(document, runs, own=own, running=running is not None)
         return shown + codelens.kernel_lenses(document, runs, own=own)

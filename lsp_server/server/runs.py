@@ -27,7 +27,7 @@ from lsp_server.features.settings import Settings
 from lsp_server.features.summary import count, findings_line, report_text, severity_counts
 from lsp_server.features.tracking import Tracker
 from lsp_server.formats import step_text
-from lsp_server.formats.compiling import CompileProgress
+from lsp_server.formats.live import LiveRun
 from lsp_server.formats.view import View
 from lsp_server.repeats import merged
 from lsp_server.server.targets import Target
@@ -87,7 +87,7 @@ class Run:
         self.lowering_for = ""  # the device's name
         self.doing = "starting"
         self.failure = ""
-        self.compiling = CompileProgress()
+        self.live = LiveRun()
         self.garbage = 0
         self.started_at = time.monotonic()
         self.ended_at = 0.0
@@ -130,7 +130,7 @@ class Run:
             if self.lowering is not None:
                 where = f"{self.lowering[0]} of {count(self.lowering[1], 'graph')} for {self.lowering_for}"
             head = f"{self.verb} {self.target.label}" + (f": {where}" if where else "")
-            head += f" · {compiling}" if (compiling := self.compiling.text()) else ""
+            head += f" · {compiling}" if (compiling := self.live.compiling.text()) else ""
             return f"{head} · {found}" if any(counts.values()) else head
         if self.state is RunState.FAILED:
             return f"{self.target.label}: {self.failure}"
@@ -162,6 +162,7 @@ class Run:
             "runId": self.id,
             "summary": self.summary(),
             "step": self.step,
+            "gain": step_text.result(self.found.step) if self.found.step is not None else "",
             "lowering": list(self.lowering) if self.lowering is not None else None,
             "findings": self.counts(),
             "regions": [region.to_json() for region in self.found.regions.values()],
@@ -324,11 +325,11 @@ class RunManager:
             nproc=target.nproc,
             device=target.device,
         )
-        worker = Worker(options, run.settings, lambda stream, data: self._client.output(run, stream, data))
+        worker = Worker(options, run.settings, partial(self._printed, run))
         run.finding_filter, run.loaded = FindingFilter(worker.selection, run.found.tracker), worker.loaded
         run.found.selection = worker.selection
         run.found.configured_docs_url = worker.loaded.settings.docs_url
-        run.steps = worker.request.steps
+        run.steps = run.live.steps = worker.request.steps
         run.lowering_for = parse_target(worker.request.target).title if worker.request.target else ""
         try:
             async for message in worker.start():
@@ -337,6 +338,10 @@ class RunManager:
         finally:
             await worker.close()
         self._complete(run, outcome)
+
+    def _printed(self, run: Run, stream: str, data: bytes) -> None:
+        run.live.output(data)
+        self._client.output(run, stream, data)
 
     def _filter(self, run: Run) -> None:
         """Applies the project's table and comments to the findings so far."""
@@ -399,6 +404,7 @@ class RunManager:
                 self._begin(run)
             case "step":
                 run.step = run.found.steps = int(body["n"])
+                run.live.take(body)
                 self._notify(run)
             case "finding":
                 self._begin(run)
@@ -414,8 +420,10 @@ class RunManager:
                 run.found.regions[region.id] = region
                 run.changed()
             case "compiling":
-                run.compiling.take(body)
+                run.live.take(body)
                 self._notify(run)
+            case "progress":
+                run.live.take(body)
             case "captured":
                 report = Report.from_json(body["report"])
                 known = {finding.key for finding in report.findings}  # of one rank

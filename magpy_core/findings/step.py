@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from magpy_core.findings.json_form import build
+
 STEP_KINDS = ("plain", "compiled", "mixed", "waited")
 """How a step ran: as plain Python; with all the compiled code that was available; partly compiled; or it waited for a
 recording or for compilation."""
@@ -68,3 +70,7 @@ class StepReport:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "speedup": self.speedup}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> StepReport:
+        return build(StepReport, data)

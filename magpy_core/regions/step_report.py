@@ -44,16 +44,29 @@ def _saved_by_calls(regions: Sequence[RegionView]) -> float:
 
 
 def _break_even(steps: Steps, per_step: float) -> int | None:
-    """The step behind which the balance is positive for good."""
-    waited, balance, reached = dict(steps.waited), 0.0, None
-    compiled = STEP_KINDS.index("compiled")
-    for number, kind in enumerate(steps.kinds, 1):
-        balance += (per_step if kind == compiled else 0.0) - waited.get(number, 0.0)
-        if balance <= 0:
-            reached = None
-        elif reached is None:
-            reached = number
-    return reached
+    """The step behind which the balance is positive for good. The balance falls only where the program waited, so that it is
+    enough to look there: who watches a run of a million steps asks twice a second."""
+    if per_step <= 0:
+        return None
+    compiled, waited, before, lost = STEP_KINDS.index("compiled"), [(0, 0, 0.0)], 0, 0.0
+    for number, seconds in steps.waited:
+        before += steps.kinds.count(compiled, waited[-1][0], number)
+        lost += seconds
+        waited.append((number, before, lost))
+    number, before, lost = next((at for at in reversed(waited) if at[1] * per_step <= at[2]), waited[0])
+    needed = int(lost / per_step) + 1 - before  # compiled steps from here on
+    return _nth(steps.kinds, compiled, needed, number)
+
+
+def _nth(kinds: bytearray, kind: int, count: int, start: int) -> int | None:
+    """The number of the ``count``-th step of a kind after the step ``start``; None if there are fewer."""
+    if kinds.count(kind, start) < count:
+        return None
+    low, high = start, len(kinds)  # count(start, high) >= count > count(start, low)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if kinds.count(kind, start, middle) >= count else (middle, high)
+    return high
 
 
 def _part(region: RegionView) -> StepPart | None:

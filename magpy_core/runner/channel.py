@@ -133,9 +133,8 @@ class Forwarder:
             self._send({"type": "step", "n": self._unsent_step})
             self._unsent_step = 0
 
-    def progress(self, current: Callable[[], dict[str, list[str]]]) -> None:
+    def progress(self, now: float, current: Callable[[], dict[str, list[str]]]) -> None:
         """Sends what is being compiled, if that has changed."""
-        now = time.monotonic()
         if now - self._last_progress >= self._interval:
             self._last_progress = now
             if (found := current()) != self._progress and found:

@@ -342,6 +342,8 @@ class AsyncRunHandle:
 def _output_target(sink: Sink) -> int | None:
     if callable(sink):
         return subprocess.PIPE
+    if isinstance(sink, int):
+        return sink
     return {"inherit": None, "stderr": 2, "null": subprocess.DEVNULL}[sink]
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib
 import os
 import threading
+import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.regions import provider
 from magpy_core.runner.channel import Forwarder, Listener
+from magpy_core.runner.pace import Pace
 from magpy_core.runner.protocol import error_message
 from magpy_core.runner.request import COMPILER_SESSION, SESSIONS
 from magpy_core.runner.steps import StepClock
@@ -29,7 +31,7 @@ class Monitoring:
         self._request = request
         self._channel = channel
         self.clock = clock
-        self._forward = Forwarder(channel.send)
+        self._forward, self._pace = Forwarder(channel.send), Pace(channel.send)
         self._findings: list[Finding] = []
         self._session: Any = None
         self._kernels: Any = None
@@ -117,8 +119,17 @@ class Monitoring:
         if self._session is not None:
             self._session.stepped(n, whole=self.clock.has_optimizer)
         self._forward.step(n)
-        if self.compiles and self._session is not None:
-            self._forward.progress(self._session.compile_progress)
+        if self.compiles and self._session is not None and self.active:
+            self._tell(n, self._session)
+
+    def _tell(self, n: int, session: Any) -> None:
+        """Tells who watches the run how it is going."""
+        now = time.monotonic()
+        try:
+            self._forward.progress(now, session.compile_progress)
+            self._pace.stepped(n, now, session.step_report)
+        except Exception as exc:
+            self.failed("MagPy could not say how the run is going", exc)
 
     def failed(self, what: str, exc: BaseException) -> None:
         """Reports once that the monitor failed; the program runs unmonitored from now on."""
@@ -173,6 +184,8 @@ class Monitoring:
                 self.failed("MagPy could not end monitoring", exc)
         report = self.report(entrypoint)
         self._forward.finish()
+        if self.compiles:
+            self._pace.finish(self.clock.count, report.step)
         self._channel.send({"type": "done", "report": report.to_json()})
 
     @property

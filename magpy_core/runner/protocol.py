@@ -57,6 +57,17 @@ class Compiling(TypedDict):
     ready: list[str]
 
 
+class Progress(TypedDict):
+    """How the run is going, at the end of a step, at most twice a second, and once at the end of a compiled run. ``rate``:
+    steps per second in the last seconds, of which the share ``compiled`` ran with all their compiled code. ``step``: the
+    StepReport up to now, as the final report has it, without its timeline; None if nothing is measured."""
+
+    type: Literal["progress"]
+    rate: float | None
+    compiled: float
+    step: dict[str, Any] | None
+
+
 class Captured(TypedDict):
     """The program's code has ended, and what was captured is about to be compiled for the request's target: the Report
     (``Report.to_json``) without kernels. Only in runs with details; ``done`` replaces it."""
@@ -102,7 +113,7 @@ class Exit(TypedDict):
 
 
 Message: TypeAlias = (
-    Hello | Phase | Step | FindingMessage | RegionMessage | Compiling | Captured | Lowering | Failed | Done | Exit
+    Hello | Phase | Step | FindingMessage | RegionMessage | Compiling | Progress | Captured | Lowering | Failed | Done | Exit
 )
 
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
@@ -112,6 +123,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "finding": {"finding": (dict,)},
     "region": {"region": (dict,)},
     "compiling": {"running": (list,), "waiting": (list,), "ready": (list,)},
+    "progress": {"rate": (int, float, type(None)), "compiled": (int, float), "step": (dict, type(None))},
     "captured": {"report": (dict,)},
     "lowering": {"done": (int,), "of": (int,)},
     "failed": {"code": (str,), "message": (str,), "place": (dict, type(None))},

@@ -14,8 +14,9 @@ from magpy_core.targets.devices import parse_target as parse_target
 if TYPE_CHECKING:
     from magpy_core.findings import Report
 
-Sink: TypeAlias = Literal["inherit", "stderr", "null"] | Callable[[bytes], None]
-"""The destination of a stream of the program. A callable receives bytes on a thread of the runner."""
+Sink: TypeAlias = Literal["inherit", "stderr", "null"] | int | Callable[[bytes], None]
+"""The destination of a stream of the program; a number is an open descriptor. A callable receives bytes on a thread of the
+runner."""
 
 Kind: TypeAlias = Literal["ok", "failed", "killed", "timeout", "cancelled", "bad-entrypoint", "tool-error"]
 

@@ -33,10 +33,10 @@ def _extension_files(vsix: zipfile.ZipFile) -> set[str]:
 
 def test_it_holds_what_is_needed_and_nothing_else(vsix: zipfile.ZipFile) -> None:
     files = _extension_files(vsix)
-    pages = {"dist/extension.js", "dist/graph.js", "package.json"}
+    pages = {"dist/extension.js", "dist/graph.js", "dist/run.js", "package.json"}
     assert pages | {"images/icon.png", "images/view.svg", "images/bracket-first.svg"} <= files
     pictures = r"images/[\w-]+\.(png|svg)|walkthrough/\w+\.md"
-    allowed = re.compile(rf"dist/(extension|graph)\.js|{pictures}|package\.json|(readme|changelog)\.md|LICENSE\.txt")
+    allowed = re.compile(rf"dist/(extension|graph|run)\.js|{pictures}|package\.json|(readme|changelog)\.md|LICENSE\.txt")
     assert [name for name in sorted(files) if not allowed.fullmatch(name)] == []
 
 

@@ -18,6 +18,7 @@ import { findChromium, install } from "./install.mjs";
 import * as kernels from "./kernels.mjs";
 import { replacePictures } from "./pictures.mjs";
 import * as projects from "./projects.mjs";
+import { showsRunView } from "./runView.mjs";
 import * as stories from "./stories.mjs";
 import { startServer, Window } from "./vscode.mjs";
 
@@ -49,7 +50,7 @@ for (const example of ["char_gpt", "early_exit"]) {
     filter: (path) => !/__pycache__|\.pt$/.test(path),
   });
 }
-for (const program of ["block", "endless", "ranks", "tiny"]) {
+for (const program of ["block", "endless", "ranks", "tiny", "training"]) {
   cpSync(join(extension, "e2e", `${program}.py`), join(workspace, program, "train.py"));
 }
 
@@ -95,7 +96,7 @@ try {
     stories.opens, stories.checks, stories.showsNoFacts, stories.hoversOverFact, stories.marksGraphBreak,
     stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
     stories.showsNodesOfLine, stories.showsGuards, stories.showsReport, stories.dropsStaleFinding, stories.followsSettings,
-    stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
+    stories.runsCompiled, stories.showsGeneratedCode, showsRunView, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
     kernels.showsTriton, kernels.marksInStep, kernels.hoversOverKernels, kernels.showsPtx, kernels.reportsKernels,
     stories.restarts, stories.compares, stories.checksEntrypointOnSave, stories.fixes,
     firstMinutes.walksThrough, firstMinutes.triesTheExample, firstMinutes.setsUpTheProject,

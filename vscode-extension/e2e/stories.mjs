@@ -115,7 +115,7 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.lens(/Running… \(click to cancel\)/).waitFor();
   await window.shot("09-running");
   await window.status(/^(?!.*running)/, LONG_TIMEOUT);
-  expect(/^\s*MagPy\s*$/.test(await window.statusBar.innerText()), "a successful run without warnings");
+  expect(/^\s*MagPy(: \d+\.\d\dx, [^,]+)?\s*$/.test(await window.statusBar.innerText()), "a successful run without warnings");
   await until(async () => /No findings\.|Found \d+ findings?/.test(await window.terminalText()), "the report");
   await until(() => workers(server).length === 0, "the end of the program's processes");
   await window.goToLine(lineOf(workspace, GPT, 'x, y = corpus.batch("train")'));

@@ -11,6 +11,7 @@ import type { ViewDocuments } from "./views/documents";
 import type { GraphPanel } from "./views/graphPanel";
 import type { KernelViews } from "./views/kernels";
 import { showReport } from "./views/reportPanel";
+import type { RunPanel } from "./views/runPanel";
 import { captureAt } from "./views/virtual";
 
 export const PAGE_SCHEME = "magpy-code";
@@ -23,11 +24,12 @@ export interface CommandContext {
   graphs: GraphPanel;
   kernels: KernelViews;
   firstMinutes: FirstMinutes;
+  runView: RunPanel;
   clearRuns(): void;
 }
 
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
-  const { server, starter, output, documents, graphs, kernels, firstMinutes } = context;
+  const { server, starter, output, documents, graphs, kernels, firstMinutes, runView } = context;
   const pages = new CodePages();
   const commands: Record<string, (...args: never[]) => unknown> = {
     "magpy.checkFile": (resource?: vscode.Uri) => starter.startFile("check", resource),
@@ -43,6 +45,9 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     "magpy.showGeneratedCode": (about?: unknown) => documents.show("generatedCode", captureAt(about)),
     "magpy.showOperators": (about?: unknown) => documents.show("operators", captureAt(about)),
     "magpy.showReport": (about?: unknown) => showReport(server, captureAt(about).run),
+    "magpy.showRunView": (about?: { uri?: string }) => {
+      runView.show(about?.uri);
+    },
     "magpy.showNodesOfLine": () => showNodesOfLine(server, graphs),
     "magpy.showTriton": (about?: unknown) => kernels.show("triton", about),
     "magpy.showPtx": (about?: unknown) => kernels.show("ptx", about),
@@ -155,6 +160,7 @@ async function showMenu(): Promise<void> {
     item("type-hierarchy", "Show Operator Graph", "magpy.showOperatorGraph"),
     item("shield", "Show Guards", "magpy.showGuards"),
     item("graph", "Show Report", "magpy.showReport"),
+    item("pulse", "Show Run View", "magpy.showRunView"),
     item("output", "Show Output", "magpy.showOutput"),
     item("clear-all", "Clear Findings", "magpy.clearFindings"),
     item("question", "Explain Code", "magpy.explainCode"),

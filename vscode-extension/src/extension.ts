@@ -16,6 +16,7 @@ import { Brackets } from "./views/brackets";
 import { ViewDocuments } from "./views/documents";
 import { GraphPanel } from "./views/graphPanel";
 import { KernelViews } from "./views/kernels";
+import { RunPanel } from "./views/runPanel";
 import { RunTree } from "./views/tree";
 
 /** Limits updates of the tree, since a run sends a notification at every step. */
@@ -54,6 +55,7 @@ function begin(context: vscode.ExtensionContext): void {
         ended.clear();
         transcript.forget();
         terminals.lost();
+        runView.lost();
       }
       treeSoon.call(TREE_DELAY_MS);
     },
@@ -81,6 +83,9 @@ function begin(context: vscode.ExtensionContext): void {
       append(output, transcript.output(chunk));
       terminals.output(chunk);
     },
+    live: (run) => {
+      runView.live(run);
+    },
     save: async (argument, command) => {
       if (command === SERVER_COMMANDS.check) {
         starter.remember(argument);
@@ -100,9 +105,13 @@ function begin(context: vscode.ExtensionContext): void {
   const documents = new ViewDocuments(started);
   const graphs = new GraphPanel(started, context.extensionUri, (at, kind) => documents.show(kind, at));
   const kernels = new KernelViews(started, starter, documents);
+  const cancel = async (uri: string): Promise<void> => {
+    await started.running?.sendRequest("workspace/executeCommand", { command: SERVER_COMMANDS.cancel, arguments: [{ uri }] });
+  };
   const terminals = new RunTerminals((uri) => {
-    void started.running?.sendRequest("workspace/executeCommand", { command: SERVER_COMMANDS.cancel, arguments: [{ uri }] });
+    void cancel(uri);
   });
+  const runView = new RunPanel(context.extensionUri, cancel);
   server = started;
 
   const restart = (): void => {
@@ -122,6 +131,7 @@ function begin(context: vscode.ExtensionContext): void {
     graphs,
     kernels,
     terminals,
+    runView,
     registerTasks(starter),
     ...registerCommands({
       server: started,
@@ -131,6 +141,7 @@ function begin(context: vscode.ExtensionContext): void {
       graphs,
       kernels,
       firstMinutes: new FirstMinutes(started),
+      runView,
       clearRuns: () => {
         statusBar.clearRuns();
         tree.refresh();

@@ -14,12 +14,38 @@ export interface RunStatus {
   runId: number;
   summary: string;
   step: number;
+  /** What a compiled run has gained, once it has ended: "1.53x, saved 41 s of 310 s"; empty if that was not measured. */
+  gain?: string;
   /** After the program's end, while kernels are made: graphs that are done, and all. */
   lowering?: [number, number] | null;
   findings: Record<SeverityName, number>;
   failure: string | null;
   /** The shown findings are of an older text or of the previous run. */
   stale?: boolean;
+}
+
+/** A part's share of the training step, in percent. */
+export interface LiveBar {
+  name: string;
+  percent: number;
+  figures: string;
+}
+
+/** `magpy/live`: how a compiled run is going, in the words that the terminal shows too. */
+export interface LiveRun {
+  runId: number;
+  entrypoint: string;
+  uri: string;
+  label: string;
+  state: RunState;
+  /** Before the first step. */
+  doing: string;
+  failure: string;
+  head: string;
+  lines: string[];
+  bars: LiveBar[];
+  /** The step that the bars are shares of. */
+  barsOf: string;
 }
 
 /** `magpy/output`: output of the program, or MagPy's report on it ("report"). */
@@ -242,6 +268,7 @@ export const VIEWS = {
 
 export const STATUS = "magpy/status";
 export const OUTPUT = "magpy/output";
+export const LIVE = "magpy/live";
 export const CODES = "magpy/codes";
 
 /** Server commands; the language client registers these ids, so the extension's own commands have others. */

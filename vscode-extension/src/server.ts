@@ -15,7 +15,7 @@ import {
   type StaticFeature,
 } from "vscode-languageclient/node";
 import { findInterpreter, type Interpreter, PROBE, type Probe, probeProblem } from "./interpreter";
-import { OUTPUT, type RunOutput, type RunStatus, SERVER_COMMANDS, STATUS } from "./protocol";
+import { LIVE, type LiveRun, OUTPUT, type RunOutput, type RunStatus, SERVER_COMMANDS, STATUS } from "./protocol";
 import { selectedPython } from "./pythonExtension";
 import { LatestQueue } from "./queue";
 import type { ServerState } from "./statusText";
@@ -35,14 +35,16 @@ export interface ServerEvents {
   state(state: ServerState, problem?: string): void;
   status(status: RunStatus): void;
   output(output: RunOutput): void;
+  live(run: LiveRun): void;
   /** Called before a run to save the editor's text to disk. */
   save(argument: unknown, command: string): Promise<void>;
 }
 
-/** Announces that the client shows failures of runs from `magpy/status`, so the server sends no messages for them. */
+/** Announces that the client shows failures of runs from `magpy/status`, so the server sends no messages for them, and how
+ * compiled runs are going from `magpy/live`. */
 const statusFeature: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
-    capabilities.experimental = { ...(capabilities.experimental as object | undefined), magpyStatus: true };
+    capabilities.experimental = { ...(capabilities.experimental as object | undefined), magpyStatus: true, magpyLive: true };
   },
   initialize: () => undefined,
   getState: (): FeatureState => ({ kind: "static" }),
@@ -121,6 +123,9 @@ export class Server {
     });
     client.onNotification(OUTPUT, (output: RunOutput) => {
       this.events.output(output);
+    });
+    client.onNotification(LIVE, (run: LiveRun) => {
+      this.events.live(run);
     });
     try {
       await client.start();

@@ -12,7 +12,6 @@ export class StatusBar implements vscode.Disposable {
 
   constructor() {
     this.item.name = "MagPy";
-    this.item.command = "magpy.showMenu";
     this.render();
     this.item.show();
   }
@@ -37,9 +36,10 @@ export class StatusBar implements vscode.Disposable {
   }
 
   private render(): void {
-    const { text, tooltip, level } = statusText(this.server, this.runs.all, this.problem);
+    const { text, tooltip, level, command } = statusText(this.server, this.runs.all, this.problem);
     this.item.text = text;
     this.item.tooltip = tooltip;
+    this.item.command = command ?? "magpy.showMenu";
     this.item.backgroundColor = level === "error" ? new vscode.ThemeColor("statusBarItem.errorBackground") : undefined;
   }
 

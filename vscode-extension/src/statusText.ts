@@ -8,7 +8,11 @@ export interface StatusText {
   text: string;
   tooltip: string;
   level: "normal" | "warning" | "error";
+  /** What a click does, if it doesn't open the menu. */
+  command?: string;
 }
+
+const SHOW_RUN = "magpy.showRunView";
 
 export function plural(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? "" : "s"}`;
@@ -34,6 +38,7 @@ export function statusText(server: ServerState, runs: readonly (RunStatus & { en
       text: `$(sync~spin) MagPy: ${where}`,
       tooltip: active.map((run) => run.summary).join("\n"),
       level: "normal",
+      command: active.some((run) => run.mode === "compiled") ? SHOW_RUN : undefined,
     };
   }
   const last = runs.at(-1);
@@ -43,7 +48,7 @@ export function statusText(server: ServerState, runs: readonly (RunStatus & { en
   const shown = ended(last);
   if (last.stale === true) {
     const why = "\n\nThe shown findings are from an older run: the text has changed since then, or this run ended before it found any.";
-    return { text: `${shown.text} $(history)`, tooltip: shown.tooltip + why, level: shown.level };
+    return { ...shown, text: `${shown.text} $(history)`, tooltip: shown.tooltip + why };
   }
   return shown;
 }
@@ -59,13 +64,15 @@ function ended(last: RunStatus & { endedAt?: Date }): StatusText {
       return { text: "$(circle-slash) MagPy: cancelled", tooltip, level: "normal" };
     default: {
       const { error, warning } = last.findings;
+      const gain = last.gain === undefined || last.gain === "" ? [] : [last.gain];
+      const command = last.mode === "compiled" ? SHOW_RUN : undefined;
       if (error > 0) {
-        return { text: `$(error) MagPy: ${plural(error, "error")}`, tooltip, level: "error" };
+        return { text: `$(error) MagPy: ${[plural(error, "error"), ...gain].join(", ")}`, tooltip, level: "error", command };
       }
       if (warning > 0) {
-        return { text: `$(warning) MagPy: ${plural(warning, "warning")}`, tooltip, level: "warning" };
+        return { text: `$(warning) MagPy: ${[plural(warning, "warning"), ...gain].join(", ")}`, tooltip, level: "warning", command };
       }
-      return { text: "$(check) MagPy", tooltip, level: "normal" };
+      return { text: ["$(check) MagPy", ...gain].join(": "), tooltip, level: "normal", command };
     }
   }
 }

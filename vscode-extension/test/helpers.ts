@@ -1,6 +1,6 @@
 /** Test data. */
 
-import type { RunStatus } from "../src/protocol";
+import type { LiveRun, RunStatus } from "../src/protocol";
 
 export function run(changes: Partial<RunStatus> = {}): RunStatus {
   return {
@@ -13,6 +13,23 @@ export function run(changes: Partial<RunStatus> = {}): RunStatus {
     step: 0,
     findings: { error: 0, warning: 0, information: 0, hint: 0 },
     failure: null,
+    ...changes,
+  };
+}
+
+export function live(changes: Partial<LiveRun> = {}): LiveRun {
+  return {
+    runId: 1,
+    entrypoint: "/ws/train.py",
+    uri: "file:///ws/train.py",
+    label: "train.py",
+    state: "running",
+    doing: "",
+    failure: "",
+    head: "step 1",
+    lines: [],
+    bars: [],
+    barsOf: "",
     ...changes,
   };
 }

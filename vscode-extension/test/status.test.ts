@@ -26,6 +26,17 @@ describe("statusText", () => {
     expect(statusText("ready", [run({ state: "failed", summary: "why" })])).toMatchObject({ level: "error", tooltip: "why" });
     expect(statusText("ready", [run({ state: "cancelled" })]).text).toContain("cancelled");
   });
+
+  it("says what a compiled run has gained, and opens its view", () => {
+    const done = run({ state: "done", mode: "compiled", gain: "1.53x, saved 41.0 s of 310 s" });
+    expect(statusText("ready", [done])).toMatchObject({ text: "$(check) MagPy: 1.53x, saved 41.0 s of 310 s", command: "magpy.showRunView" });
+    const warned = { ...done, findings: { ...done.findings, warning: 1 } };
+    expect(statusText("ready", [warned]).text).toBe("$(warning) MagPy: 1 warning, 1.53x, saved 41.0 s of 310 s");
+    expect(statusText("ready", [{ ...warned, gain: "" }]).text).toBe("$(warning) MagPy: 1 warning");
+    expect(statusText("ready", [run({ mode: "compiled" })]).command).toBe("magpy.showRunView");
+    expect(statusText("ready", [run()]).command).toBeUndefined();
+    expect(statusText("ready", [run({ state: "done" })]).command).toBeUndefined();
+  });
 });
 
 describe("a finished run", () => {

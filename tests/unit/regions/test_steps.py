@@ -328,19 +328,17 @@ def test_what_compiled_code_costs_to_load_must_be_affordable(monkeypatch: pytest
     )
 
 
-def test_what_is_being_compiled_is_told_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from magpy_core.runner import channel
+def test_what_is_being_compiled_is_told_when_it_changes() -> None:
     from magpy_core.runner.channel import Forwarder
 
-    now = [0.0]
-    monkeypatch.setattr(channel.time, "monotonic", lambda: now[0])
+    now = 0.0
     sent: list[Any] = []
     forward = Forwarder(sent.append)
     first: dict[str, list[str]] = {"running": ["m"], "waiting": [], "ready": []}
     for found in ({}, first, first, {**first, "ready": ["o"]}):
-        now[0] += 1.0
-        forward.progress(lambda found=found: found)  # type: ignore[misc]
-    forward.progress(dict)  # too soon to ask again
+        now += 1.0
+        forward.progress(now, lambda found=found: found)  # type: ignore[misc]
+    forward.progress(now, dict)  # too soon to ask again
     assert sent == [{"type": "compiling", **first}, {"type": "compiling", **first, "ready": ["o"]}]
 
 
