@@ -163,9 +163,15 @@ def plain_run(script: Script, folder: Path, before: Path) -> Left:
     for number, line in enumerate(script.lines):
         shutil.copytree(folder, before / str(number))
         done = _python(folder, *shlex.split(line))
-        _take(left, folder, done.returncode, done.stdout, done.stderr)
+        _take(left, done.returncode, done.stdout, done.stderr)
     left.take_files(folder)
     return left
+
+
+def as_before(folder: Path, before: Path, number: int) -> None:
+    """Makes the folder what it was before a line: paths, which are in checkpoints, are the same in all runs."""
+    shutil.rmtree(folder)
+    shutil.copytree(before / str(number), folder)
 
 
 def magpy_run(script: Script, folder: Path, **options: Any) -> Left:
@@ -175,7 +181,7 @@ def magpy_run(script: Script, folder: Path, **options: Any) -> Left:
         ran = magpy_line(line, folder, mode="run", steps=0, **options)
         outcome = ran.outcome
         status = outcome.exit_code if outcome.exit_code is not None else -(outcome.signal or 0)
-        _take(left, folder, status, ran.stdout, ran.stderr)
+        _take(left, status, ran.stdout, ran.stderr)
         left.runs.append(ran)
     left.take_files(folder)
     return left
@@ -205,29 +211,31 @@ def _python(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def _take(left: Left, folder: Path, status: int, output: bytes, errors: bytes) -> None:
+def _take(left: Left, status: int, output: bytes, errors: bytes) -> None:
     left.statuses.append(status)
-    left.output += timeless(output, folder)
-    left.errors += timeless(errors, folder)
+    left.output += timeless(output)
+    left.errors += timeless(errors)
 
 
 _TIMES = re.compile(
-    r"(?P<what>\b(?:time:?|iter_dt|ms/batch|mfu|\w*_runtime'?\"?\s*[:=]|\w*_per_second'?\"?\s*[:=])\s*'?)"
-    r"-?[\d.]+(?:e-?\d+)?|(?<=Time|Data) +[\d.]+ \( *[\d.]+\)|\d+:\d\d:\d\d(?:[.,]\d+)?"
+    r"(?P<what>\b(?:time:?|iter_dt|ms/batch|mfu|\w*_runtime\W+|\w*_per_second\W+)\s*)-?[\d:.]+(?:e-?\d+)?"
+    r"|(?<=Time|Data) +[\d.]+ \( *[\d.]+\)"
 )
 _PROGRESS = re.compile(r"[^\n]*(?:\d+%\||it/s|s/it|\?it)[^\n]*\n?")
 
 
-def timeless(text: bytes, folder: Path) -> str:
-    """``text`` without what says how fast a run was, or where."""
-    lines = text.decode("utf-8", errors="backslashreplace").replace("\r", "\n").replace(str(folder), "FOLDER")
-    return _TIMES.sub(lambda match: f"{match['what'] or ''}TIME", _PROGRESS.sub("", lines))
+def timeless(text: bytes) -> str:
+    """``text`` without what says how fast a run was."""
+    lines = text.decode("utf-8", errors="backslashreplace").replace("\r", "\n")
+    return _TIMES.sub(lambda match: f"{(match['what'] or '').strip()} TIME", _PROGRESS.sub("\n", lines)).replace(
+        "\n\n", "\n"
+    )
 
 
 _TEXTS = {".json", ".txt", ".csv", ".yaml", ".md"}
 
 
-def differences(plain: Left, ours: Left, folders: tuple[Path, Path]) -> Iterator[str]:
+def differences(plain: Left, ours: Left) -> Iterator[str]:
     """Everything that ``ours`` is not equal to ``plain`` in. Numbers in files are compared bit by bit."""
     if plain.statuses != ours.statuses:
         yield f"exit status: {plain.statuses}, {ours.statuses}"
@@ -241,7 +249,7 @@ def differences(plain: Left, ours: Left, folders: tuple[Path, Path]) -> Iterator
     for name in sorted(plain.files.keys() & ours.files.keys()):
         first, second = plain.files[name], ours.files[name]
         if Path(name).suffix in _TEXTS:
-            same = timeless(first, folders[0]) == timeless(second, folders[1])
+            same = timeless(first) == timeless(second)
         else:
             same = first == second or (_tensors(first) is not None and _tensors(first) == _tensors(second))
         if not same:
@@ -256,6 +264,7 @@ def _tensors(saved: bytes) -> dict[str, bytes] | None:
 
     with zipfile.ZipFile(io.BytesIO(saved)) as archive:
         members = {name.split("/", 1)[-1]: archive.read(name) for name in archive.namelist()}
+    members.pop(".data/serialization_id", None)  # a checksum of the pickle
     # The same objects may be one object or two of equal value in the pickle: an interned string, say.
     members["data.pkl"] = repr(torch.load(io.BytesIO(saved), weights_only=False, map_location="cpu")).encode()
     return members
@@ -278,21 +287,22 @@ def line_of(finding: Finding, folder: Path) -> str:
 def _main(name: str, *options: str) -> None:
     script = SCRIPTS[name]
     with tempfile.TemporaryDirectory() as base:
-        plain, ours, before = (Path(base) / part / name for part in ("plain", "magpy", "before"))
-        prepare(script, plain)
-        shutil.copytree(plain, ours)
-        expected = plain_run(script, plain, before)
+        folder, before = Path(base) / name, Path(base) / "before"
+        prepare(script, folder)
+        expected = plain_run(script, folder, before)
+        as_before(folder, before, 0)
         if "--output" in options:
             print(expected.output, expected.errors, sep="\n---\n")
-        left = magpy_run(script, ours, backend="inductor" if "--inductor" in options else "eager")
-        print("differences:", *differences(expected, left, (plain, ours)), sep="\n  ")
+        left = magpy_run(script, folder, backend="inductor" if "--inductor" in options else "eager")
+        print("differences:", *differences(expected, left), sep="\n  ")
         for line, ran in zip(script.lines, left.runs, strict=True):
             print(f"run {line}: {ran.outcome.kind} {ran.outcome.message}")
-            _tell(ran, ours)
+            _tell(ran, folder)
         for number, line in enumerate(script.lines):
-            ran = magpy_line(line, before / str(number), mode="check", steps=3)
+            as_before(folder, before, number)
+            ran = magpy_line(line, folder, mode="check", steps=3)
             print(f"check {line}: {ran.outcome.kind} {ran.outcome.message}")
-            _tell(ran, before / str(number))
+            _tell(ran, folder)
 
 
 def _tell(ran: Ran, folder: Path) -> None:
