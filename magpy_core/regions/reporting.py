@@ -197,11 +197,21 @@ def _recompile_hint(failure: Failure) -> str:
         return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."
     if failure.old.startswith("<function") and failure.new.startswith("<function"):
         return "Define the function once, outside the loop: each new function object needs a capture of its own."
-    if {failure.old, failure.new} == {"an int", "a float"}:
-        return f"Let it be a float from the start: `{failure.name} = 0.0`, say. Whole numbers need a capture of their own."
+    if {_number_type(failure.old), _number_type(failure.new)} == {"int", "float"}:
+        return "Let it be a float from the start (`0.0` instead of `0`): an int and a float need a capture each."
     if failure.number:
         return "The region depends on the exact number: keep it in a 0-d tensor, or out of conditions and sizes."
     return _VALUE_HINT
+
+
+def _number_type(text: str) -> str:
+    """The type of the number that ``text`` is or describes; empty: no number."""
+    if text in ("an int", "a float"):
+        return text.split()[1]
+    try:
+        return "int" if text.lstrip("-").isdigit() else type(float(text)).__name__
+    except ValueError:
+        return ""
 
 
 def _has_two_states(failure: Failure) -> bool:

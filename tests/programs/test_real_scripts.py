@@ -57,13 +57,13 @@ EXPECTED = {
             (
                 "MP101",
                 "output = self.encoder(src, mask=self.src_mask)",
-            ): "yes: `is_causal=True`, as its hint says, spares the look"
+            ): "yes: `is_causal=True`, as its hint says"
         },
     ),
     "vae": Expected({"training loop of train": 18, "model: VAE": 6}),
     "dcgan": Expected({"training loop": 7}, {("MP909", "import argparse"): TOO_FEW}),
     "time_sequence": Expected(
-        {"module": 0},
+        {"seq: Sequence": 0},
         {("MP201", "optimizer.step(closure)"): "yes: a closure that is defined once needs one capture"},
     ),
     "mnist": Expected({"training loop of train": 24, "model: Net": 5}),
@@ -73,18 +73,24 @@ EXPECTED = {
         {"model: GCN": 100, "optimizer: Adam": 30},
         {("MP406", "start_t = time.time()"): "yes: with the clock read outside, the step is one graph"},
     ),
-    "hogwild": Expected(
-        {"model: Net": 0},
+    "hogwild": Expected({"model: Net": 0}, {("MP909", "import argparse"): TOO_FEW}),
+    "reinforce": Expected(
+        {"policy: Policy": 700, "model: Policy": 130},
         {
-            (
-                "MP909",
-                '"""Processes that train one model in shared memory, one after the other\'s steps or at the same time."""',
-            ): TOO_FEW
+            ("MP406", "returns = torch.tensor(returns)"): "yes: a list can be part of a graph, a deque can't",
+            ("MP406", "policy_loss.backward()"): "no: an episode has as many calls of the policy as it has",
+            ("MP406", "loss.backward()"): "no: as above",
         },
     ),
-    "reinforce": Expected({}),
     "hf_trainer": Expected({"BertForSequenceClassification": 80, "AdamW": 18}),
-    "lightning_module": Expected({"self: Classifier": 24}),
+    "lightning_module": Expected(
+        {"self: Classifier": 24},
+        {
+            (code, f"self.log({what}, on_epoch=True, on_step={when})"): OF_A_CLOSURE
+            for code in ("MP103", "MP106")
+            for what, when in (('f"{stage}_loss", loss', 'stage == "train"'), ('f"{stage}_acc", accuracy', "False"))
+        },
+    ),
     "accelerate_loop": Expected({"model: Encoder": 45, "AdamW": 20}),
 }
 

@@ -79,4 +79,4 @@ def test_a_sum_that_begins_as_an_int_is_to_begin_as_a_float() -> None:
         holder.mode, holder.total = mode, total
         assert torch.equal(compiled(torch.ones(2)), region(torch.ones(2)))
     (finding,) = [f for f in region_of(compiled).findings.values() if "total" in f.message and f.code == "MP201"]
-    assert "from an int to a float" in finding.message and "= 0.0`" in finding.hint and finding.is_actionable
+    assert "from 0 to 0.5" in finding.message and "`0.0` instead of `0`" in finding.hint and finding.is_actionable

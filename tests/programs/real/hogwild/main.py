@@ -1,5 +1,3 @@
-"""Processes that train one model in shared memory, one after the other's steps or at the same time."""
-
 import argparse
 
 import torch
