@@ -7,6 +7,7 @@ shown is what a user would change code for.
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,3 +148,20 @@ def test_a_check_shows_what_a_user_would_change(name: str, base: Path) -> None:
         assert ran.outcome.kind == "ok", (line, ran.outcome.message, ran.stderr.decode())
         found |= {(code, text) for code, text, _ in shown(ran.outcome.report.findings, folder)}
     assert found == set(EXPECTED[name].findings)
+
+
+@pytest.mark.parametrize("name", ["mnist", "vae"])
+def test_inductor_has_the_same_losses(name: str, base: Path) -> None:
+    expected, folder = plain(name, base)
+    as_before(folder, base / "before" / name, 0)
+    left = magpy_run(SCRIPTS[name], folder, backend="inductor")
+    assert left.statuses == expected.statuses and left.files.keys() == expected.files.keys()
+    assert losses(left.output) == pytest.approx(losses(expected.output), rel=1e-3)
+    assert losses(expected.output), expected.output
+    (ran,) = left.runs
+    (step,) = [region for region in ran.outcome.report.regions if region.kind == "step"]
+    assert step.complete and step.hits and not [f for f in ran.outcome.report.findings if f.code.startswith("MP9")]
+
+
+def losses(output: str) -> list[float]:
+    return [float(number) for number in re.findall(r"[Ll]oss: ([\d.]+)", output)]
