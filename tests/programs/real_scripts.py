@@ -221,15 +221,13 @@ _TIMES = re.compile(
     r"(?P<what>\b(?:time:?|iter_dt|ms/batch|mfu|\w*_runtime\W+|\w*_per_second\W+)\s*)-?[\d:.]+(?:e-?\d+)?"
     r"|(?<=Time|Data) +[\d.]+ \( *[\d.]+\)"
 )
-_PROGRESS = re.compile(r"[^\n]*(?:\d+%\||it/s|s/it|\?it)[^\n]*\n?")
+_PROGRESS = re.compile(r"\r? *\d+%\|[^\r\n\]]*\] *")
 
 
 def timeless(text: bytes) -> str:
     """``text`` without what says how fast a run was."""
-    lines = text.decode("utf-8", errors="backslashreplace").replace("\r", "\n")
-    return _TIMES.sub(lambda match: f"{(match['what'] or '').strip()} TIME", _PROGRESS.sub("\n", lines)).replace(
-        "\n\n", "\n"
-    )
+    kept = _PROGRESS.sub("", text.decode("utf-8", errors="backslashreplace"))
+    return _TIMES.sub(lambda match: f"{(match['what'] or '').strip()} TIME", kept)
 
 
 _TEXTS = {".json", ".txt", ".csv", ".yaml", ".md"}
