@@ -13,7 +13,7 @@ from magpy_core.findings import Location
 from magpy_core.guards.explain import read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
 from magpy_core.recording.trace import Trace
-from magpy_core.refgraph.failure import Failure
+from magpy_core.refgraph.failure import UNASSIGNED, Failure
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Effect
 
@@ -69,7 +69,9 @@ def _failure(source: Source, old: str, find: Callable[[], Failure | None]) -> Fa
     try:
         return find()
     except Exception as error:  # the access path no longer exists; user objects may raise anything
-        return Failure("MP201", source.describe(), old, f"not reachable ({type(error).__name__})")
+        is_unbound = source.kind == "cell" and isinstance(error, ValueError)
+        new = UNASSIGNED if is_unbound else f"not reachable ({type(error).__name__})"
+        return Failure("MP201", source.describe(), old, new)
 
 
 def _where(site: Any) -> Location | None:

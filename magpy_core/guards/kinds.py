@@ -101,7 +101,7 @@ class Type(_OfValue):
 
     def failure(self, read: Read, now: Now) -> Failure | None:
         found = type(now(read.source))
-        return None if found is read.expected else _failure(read, f"a {found.__name__}", f"a {read.expected.__name__}")
+        return None if found is read.expected else _failure(read, _one(found), _one(read.expected))
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         source = read.source
@@ -393,6 +393,10 @@ def _sym_value(sym: Any, now: Now) -> Any:
     if not isinstance(sym, Sym):
         return sym
     return now(sym.payload) if sym.kind == "source" else sym.payload(*(_sym_value(a, now) for a in sym.args))
+
+
+def _one(cls: type) -> str:
+    return f"{'an' if cls.__name__[:1] in 'AEIOUaeiou' else 'a'} {cls.__name__}"
 
 
 def _fullness(full: bool) -> str:

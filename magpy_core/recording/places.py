@@ -159,10 +159,21 @@ class Places:
         """The user's call of the region."""
         if self._caller is None and self._outside is not None:
             frame = self._outside.f_back
-            while frame is not None and not is_user_file(frame.f_code.co_filename):
+            while frame is not None and (not is_user_file(frame.f_code.co_filename) or self._stands_in(frame.f_code)):
                 frame = frame.f_back
             self._caller = None if frame is None else frame_location(frame)
         return self._caller
+
+    def _stands_in(self, code: types.CodeType) -> bool:
+        """Whether ``code`` is another one in the place of the region's function: that of a step function."""
+        own = self._function
+        if own is None or code is own:
+            return False
+        return (code.co_filename, code.co_qualname, code.co_firstlineno) == (
+            own.co_filename,
+            own.co_qualname,
+            own.co_firstlineno,
+        )
 
     def called_at(self) -> str:
         """``train.py:81``, the user's line that calls the region; empty if there is none."""

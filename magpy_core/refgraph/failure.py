@@ -26,3 +26,7 @@ class Failure:
     @property
     def message(self) -> str:
         return f"`{self.name}` was {self.old} when this was captured and is {self.new} now."
+
+
+UNASSIGNED = "unassigned"
+"""In place of a value: a variable that has none yet."""

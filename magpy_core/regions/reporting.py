@@ -17,7 +17,7 @@ from magpy_core.monitor.positions import is_user_file, site_location
 from magpy_core.opgraph.backward import LEAF_FIELDS
 from magpy_core.opgraph.functions import reads_value
 from magpy_core.recording.places import Place
-from magpy_core.refgraph.failure import Failure
+from magpy_core.refgraph.failure import UNASSIGNED, Failure
 from magpy_core.refgraph.source import Source
 from magpy_core.regions.view import RegionView
 from magpy_core.replay.ir import Outside
@@ -156,11 +156,11 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     others = f" ({more} other values changed too)" if more > 0 else ""
     text = f"{changed}, so {region.name} was captured again{others}."
     finding = Finding("MP201", text, place, hint=_recompile_hint(failure), region=region.id, values=values, path=path)
-    is_state = failure.old in _NOT_MADE and not any(
+    is_state = (failure.old in _NOT_MADE or failure.new == UNASSIGNED) and not any(
         known.code == "MP201" and known.location == place and known.values[0].name == failure.name
         for known in region.findings.values()
     )
-    if recordings == 1 or is_state or failure.name.endswith(".training") or failure.name.startswith("torch's"):
+    if recordings == 1 or is_state or _has_two_states(failure):
         # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to fix
         finding.severity_override = Severity.INFORMATION
         if not finding.hint.startswith(NO_ACTION):
@@ -185,8 +185,10 @@ def _short(old: str, new: str) -> tuple[str, str]:
 
 def _recompile_hint(failure: Failure) -> str:
     """What to do about this value."""
-    if failure.name.startswith("torch's") or failure.name.endswith(".training"):
+    if _has_two_states(failure):
         return "No action needed: each of the two states gets its own capture, once."
+    if failure.new == UNASSIGNED:
+        return "No action needed for a variable that the first step assigns: that step gets its own capture, once."
     if failure.old in _NOT_MADE:
         return (
             "No action needed for state that the first call creates: the second call is captured again, later ones are not."
@@ -195,9 +197,27 @@ def _recompile_hint(failure: Failure) -> str:
         return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."
     if failure.old.startswith("<function") and failure.new.startswith("<function"):
         return "Define the function once, outside the loop: each new function object needs a capture of its own."
+    if {_number_type(failure.old), _number_type(failure.new)} == {"int", "float"}:
+        return "Let it be a float from the start (`0.0` instead of `0`): an int and a float need a capture each."
     if failure.number:
         return "The region depends on the exact number: keep it in a 0-d tensor, or out of conditions and sizes."
     return _VALUE_HINT
+
+
+def _number_type(text: str) -> str:
+    """The type of the number that ``text`` is or describes; empty: no number."""
+    if text in ("an int", "a float"):
+        return text.split()[1]
+    try:
+        return "int" if text.lstrip("-").isdigit() else type(float(text)).__name__
+    except ValueError:
+        return ""
+
+
+def _has_two_states(failure: Failure) -> bool:
+    """Train and eval, a setting of torch, or a comparison of numbers: a second capture serves the other state."""
+    is_comparison = failure.source is None and {failure.old, failure.new} == {"True", "False"}
+    return is_comparison or failure.name.startswith("torch's") or failure.name.endswith(".training")
 
 
 _OPTIMIZERS = os.path.join("torch", "optim") + os.sep

@@ -16,6 +16,8 @@ from magpy_core.regions.log import Listeners
 if TYPE_CHECKING:
     from magpy_core.regions.region import Region
 
+_UNRECORDED = "MP105"
+
 
 @dataclass(eq=False)
 class StepFunction:
@@ -120,4 +122,7 @@ class StepFunctions:
 
 
 def _reasons(region: Region) -> list[Finding]:
-    return region.log.obstacles or [finding for finding in region.findings.values() if finding.code == "MP203"]
+    obstacles = region.log.obstacles
+    # what was refused before may well have made the tensor that no recorded operation produced
+    causes = [finding for finding in obstacles if finding.code != _UNRECORDED]
+    return causes or obstacles or [finding for finding in region.findings.values() if finding.code == "MP203"]

@@ -89,6 +89,7 @@ class _Program:
 
     def _ended_by(self, exc: BaseException) -> NoReturn:
         """Exits like the interpreter, also in a process that the program forked, where sending does nothing."""
+        is_of_cleaning_up = _is_of_cleaning_up(exc)
         tracebacks.strip(exc)
         match exc:
             case Refused():
@@ -96,6 +97,8 @@ class _Program:
                 sys.exit(2)
             case SystemExit() | KeyboardInterrupt() if self.clock.stopped:
                 sys.exit(0)  # the program's reaction to our interrupt
+            case Exception() if self.clock.stopped and not is_of_cleaning_up:
+                sys.exit(0)  # it has gone on, without what the steps that were not run would have made
             case SystemExit():
                 self._exited(exc)
             case KeyboardInterrupt():
@@ -236,3 +239,11 @@ def _check_torch(request: dict[str, Any]) -> None:
             f"install one of those for {here}, or choose another interpreter with --python.",
             "MP903",
         )
+
+
+def _is_of_cleaning_up(exc: BaseException) -> bool:
+    """Whether it was raised while our interrupt was on its way."""
+    context = exc.__context__
+    while context is not None and not isinstance(context, StopAfterSteps):
+        context = context.__context__
+    return context is not None

@@ -7,9 +7,11 @@ optimizer's step is tried again. If nothing is left, its modules and optimizers 
 from __future__ import annotations
 
 import ast
+import linecache
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
 _LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
+_OF_THE_OUTSIDE = ("MP103", "MP113")  # whose hints say where the call of the region is
 _VARYING = 3  # captures because of one statement, which is worth no more of them
 
 
@@ -150,7 +153,7 @@ class LoopBody:
             if not lifetimes and self._cut(list(obstacles), function):
                 entry.trial.end()
             elif entry.trial is not None:
-                entry.trial.give_up(list(obstacles.values()))
+                entry.trial.give_up([_of_loop(finding, self._stretch, line) for line, finding in self._blocking(obstacles)])
         elif (lines := entry.varying_lines()) and self._cut(lines, function):
             self._is_settled = True
             entry.trial.end()
@@ -172,23 +175,42 @@ class LoopBody:
 
     def _cut(self, seams: Sequence[int], function: FunctionType) -> bool:
         """From now on, the statements run without those of the lines ``seams``, if what is left holds a whole step."""
-        stretch = self._stretch
+        body, made = self._without(seams)
+        if made:
+            with no_warnings():  # of the source: they have been given
+                code = code_of(self._stretch, function.__code__.co_freevars, body)
+                self._code = self._finished(code, made)
+        return bool(made)
+
+    def _without(self, seams: Sequence[int]) -> tuple[list[ast.stmt], list[Stretch]]:
+        """The statements cut at the lines ``seams``, and the stretches that hold a whole step."""
 
         def is_seam(statement: ast.stmt) -> bool:
             return any(covers(statement, line) for line in seams)
 
-        cutter = Cutter(stretch.scope, is_seam, trains)
-        body = cutter.block(stretch.statements, ends_loop=stretch.ends_loop) if seams else []
-        if cutter.stretches:
-            with no_warnings():  # of the source: they have been given
-                code = code_of(stretch, function.__code__.co_freevars, body)
-                self._code = self._finished(code, cutter.stretches)
-        return bool(cutter.stretches)
+        cutter = Cutter(self._stretch.scope, is_seam, trains)
+        body = cutter.block(self._stretch.statements, ends_loop=self._stretch.ends_loop) if seams else []
+        return body, cutter.stretches
+
+    def _blocking(self, obstacles: dict[int, Any]) -> list[tuple[int, Any]]:
+        """Those that no whole step is left without. The others stand in front of a step or behind it: if they were the
+        only ones, they would be left out."""
+        blocking = [(line, finding) for line, finding in obstacles.items() if not self._without([line])[1]]
+        return blocking or list(obstacles.items())
 
     def _finished(self, code: CodeType, inner: list[Stretch]) -> CodeType:
         receivers = {one.name: LoopBody(self._loops, one, self._name) for one in inner}
         scopes = {one.name: one.scope for one in [self._stretch, *inner]}
         return finished(code, receivers, scopes, self._stretch.scope.constants)
+
+
+def _of_loop(finding: Any, stretch: Stretch, line: int) -> Any:
+    """``finding`` with the hint for a loop, whose body is called nowhere."""
+    if finding.code not in _OF_THE_OUTSIDE:
+        return finding
+    statement = linecache.getline(stretch.scope.file, line).strip()
+    where = "in front of the forward pass or behind the optimizer's step"
+    return replace(finding, hint=f"Move `{statement}` (line {line}) {where}.")
 
 
 def _cells(function: FunctionType, code: CodeType) -> Any:

@@ -145,6 +145,35 @@ def test_a_loop_that_can_not_be_captured_says_why_and_its_parts_are_regions(tmp_
 
 
 @pytest.mark.slow
+def test_what_could_stay_outside_is_no_reason(tmp_path: Path) -> None:
+    ran = program(
+        tmp_path,
+        """
+        import os
+
+        def fetch(i):
+            os.stat(".")
+            return batches[i + 1]
+
+        def main():
+            x = batches[0]
+            for i in range(11):
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                x = fetch(i)
+                loss.backward()
+                optimizer.step()
+                now = time.time()
+            print(f"{loss.item():.6f}", now > 0)
+
+        main()
+        """,
+    )
+    found = ran.finding("MP406")  # not the clock, which is read behind the step
+    assert "os.stat" in found.message and "`x = fetch(i)` (line 22)" in found.hint, (found.message, found.hint)
+
+
+@pytest.mark.slow
 def test_what_varies_at_each_call_stays_outside(tmp_path: Path) -> None:
     ran = program(
         tmp_path,

@@ -325,3 +325,30 @@ def test_what_a_refused_optimizer_wraps(tmp_path: Path) -> None:
     assert ran.regions() == {"model: Sequential": 12, "wrapped: Wrapped": 12, "optimizer: Adam": 11}
     assert not ran.finding("MP103").is_actionable and "the optimizer inside is a region" in ran.finding("MP103").hint
     assert [m["n"] for m in ran.messages if m["type"] == "step"][-1] == 12
+
+
+@pytest.mark.slow
+def test_what_follows_from_another_obstacle_is_none(tmp_path: Path) -> None:
+    """Gradients of a backward pass that was refused come from no recorded operation."""
+    ran = run(
+        tmp_path,
+        """
+        outputs = []
+
+        def act(x):
+            outputs.append(model(x))
+
+        def learn():
+            optimizer.zero_grad()
+            loss = torch.cat(outputs).square().mean()
+            loss.backward()
+            optimizer.step()
+            del outputs[:]
+            return loss.item()
+
+        for x in batches:
+            act(x)
+            print(f"{learn():.6f}")
+        """,
+    )
+    assert "loss.backward()" in ran.finding("MP406").message

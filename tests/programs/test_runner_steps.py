@@ -86,6 +86,24 @@ def test_a_cleaning_up_that_fails_is_a_failure(tmp_path: Path) -> None:
     assert ran.outcome.kind == "failed" and b"NameError" in ran.stderr and b"magpy_core" not in ran.stderr
 
 
+def test_a_program_that_goes_on_and_misses_what_later_steps_make_has_been_checked(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        try:
+            for epoch in range(2):
+                for batch in range(5):
+                    step()
+                torch.save(net.state_dict(), "best.pt")
+        except KeyboardInterrupt:
+            print("ended early")
+        net.load_state_dict(torch.load("best.pt"))
+        """,
+    )
+    assert (ran.outcome.kind, ran.outcome.exit_code, ran.outcome.message) == ("ok", 0, "")
+    assert ran.stdout == b"ended early\n" and ran.stderr == b"" and "MP905" not in ran.codes
+
+
 def test_a_bare_except_is_interrupted_again_and_ended_in_the_end(tmp_path: Path) -> None:
     ran = run(tmp_path, "while True:\n    try:\n        step()\n    except:\n        print('swallowed', flush=True)\n")
     assert ran.outcome.kind == "ok" and 1 <= ran.stdout.count(b"swallowed") <= 5

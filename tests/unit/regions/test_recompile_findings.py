@@ -12,6 +12,7 @@ from magpy_core.regions.api import region_of
 class Holder:
     def __init__(self) -> None:
         self.mode, self.cache = "a", None
+        self.total: float = 0
 
 
 def captured_again(changes: list[tuple[str, object]]) -> list[Finding]:
@@ -54,3 +55,28 @@ def test_state_that_is_made_and_dropped_is_not() -> None:
     state = [finding for finding in findings if finding.values[0].name.endswith("cache")]
     assert [f.is_actionable for f in state] == [False, True]
     assert not state[1].hint.startswith("No action")
+
+
+def test_a_comparison_of_sizes_has_two_outcomes_and_is_a_fact() -> None:
+    def region(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] < 6 else x * 3
+
+    compiled = magpy_core.compile(region, backend="eager")
+    for size in (2, 3, 4, 7, 8):
+        assert torch.equal(compiled(torch.ones(size)), region(torch.ones(size)))
+    (finding,) = [f for f in region_of(compiled).findings.values() if f.code == "MP201"]
+    assert "changed from True to False" in finding.message and not finding.is_actionable
+
+
+def test_a_sum_that_begins_as_an_int_is_to_begin_as_a_float() -> None:
+    holder = Holder()
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        return (x if holder.mode == "a" else x * 2) + holder.total
+
+    compiled = magpy_core.compile(region, backend="eager")
+    for mode, total in [("a", 0), ("b", 0), ("b", 0.5), ("b", 0.75)]:
+        holder.mode, holder.total = mode, total
+        assert torch.equal(compiled(torch.ones(2)), region(torch.ones(2)))
+    (finding,) = [f for f in region_of(compiled).findings.values() if "total" in f.message and f.code == "MP201"]
+    assert "from 0 to 0.5" in finding.message and "`0.0` instead of `0`" in finding.hint and finding.is_actionable

@@ -1,0 +1,1 @@
+"""A small GPT and its trainer, as a package."""

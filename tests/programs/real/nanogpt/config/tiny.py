@@ -1,0 +1,21 @@
+# A model that trains in seconds on a laptop.
+out_dir = "out-tiny"
+dataset = "sentences"
+eval_interval = 15
+eval_iters = 3
+log_interval = 5
+gradient_accumulation_steps = 2
+batch_size = 4
+block_size = 32
+n_layer = 2
+n_head = 2
+n_embd = 32
+dropout = 0.1
+learning_rate = 3e-3
+max_iters = 30
+lr_decay_iters = 60
+warmup_iters = 5
+min_lr = 3e-4
+device = "cpu"
+dtype = "float32"
+compile = False
