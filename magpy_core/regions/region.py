@@ -409,8 +409,9 @@ class Region:
             return None
         if recorded.trace is not None:
             beside = self.options.background and self._backend == "inductor" and background.available()
-            # compiled code that draws other numbers would make results depend on when it was ready
-            same_random = self.options.same_random or beside
+            # Compiled code that draws other numbers would make results depend on when it was ready, and a script that is run
+            # under the monitor no longer reproducible. On an accelerator it does.
+            same_random = self.options.same_random or ((beside or self.options.measure) and background.available())
             settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning)
             if self.options.overhead is not None:
                 overhead = self.options.overhead

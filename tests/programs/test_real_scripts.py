@@ -150,7 +150,7 @@ def test_a_check_shows_what_a_user_would_change(name: str, base: Path) -> None:
     assert found == set(EXPECTED[name].findings)
 
 
-@pytest.mark.parametrize("name", ["mnist"])
+@pytest.mark.parametrize("name", ["mnist", "vae"])
 def test_inductor_has_the_same_losses(name: str, base: Path) -> None:
     expected, folder = plain(name, base)
     as_before(folder, base / "before" / name, 0)
