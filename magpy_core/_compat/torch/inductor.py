@@ -16,6 +16,7 @@ import torch
 from torch._guards import TracingContext, tracing
 
 from magpy_core._compat.torch.direct_calls import direct_calls
+from magpy_core._compat.torch.fake import hint_of
 from magpy_core._compat.torch.input_checks import unchecked_inputs
 from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.recurrent_layers import corrected_layers
@@ -187,17 +188,24 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 3
+_GENERATION = 4
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:
     """The part of the cache key that torch's caches omit: which inputs share memory, which are leaves, (before torch 2.12)
-    the default dtype and autocast, and whether the code checks its inputs."""
+    the default dtype and autocast, whether the code checks its inputs, and the sizes that it is compiled for where they
+    vary: Inductor makes strides of activations constants, which the guards that it keeps with the code do not show."""
     tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
     storages = [t.untyped_storage()._cdata if t.layout is torch.strided else id(t) for t in tensors]
     shared = [storages.index(storage) for storage in storages]
     leaves = "".join("1" if t.is_leaf else "0" for t in tensors)
-    return f"magpy {_GENERATION} {shared} {leaves} {torch.get_default_dtype()} {get_modes()}{' checked' * checked}"
+    varying = [hint_of(n) for fake in fakes for n in _sizes(fake) if isinstance(n, torch.SymInt)]
+    modes = f"{torch.get_default_dtype()} {get_modes()}"
+    return f"magpy {_GENERATION} {shared} {leaves} {modes}{' checked' * checked} {varying}"
+
+
+def _sizes(fake: Any) -> Sequence[Any]:
+    return fake.shape if isinstance(fake, torch.Tensor) else (fake,)
 
 
 @contextmanager

@@ -10,6 +10,13 @@ import pytest
 from magpy_core._compat.cpython.collector import collector_paused
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a program that has started no thread; here, other tests may have."""
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+
+
+@pytest.mark.usefixtures("alone")
 def test_collections_are_off_inside_and_on_again_afterwards() -> None:
     assert gc.isenabled()
     with collector_paused():
@@ -20,6 +27,7 @@ def test_collections_are_off_inside_and_on_again_afterwards() -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.usefixtures("alone")
 def test_what_the_program_has_switched_off_stays_off() -> None:
     gc.disable()
     try:
