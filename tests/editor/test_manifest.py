@@ -31,7 +31,7 @@ def test_commands_do_not_collide_with_those_the_client_registers() -> None:
     own = {command["command"] for command in MANIFEST["contributes"]["commands"]}
     assert not own & SERVER_COMMANDS
     source = (EXTENSION / "src" / "commands.ts").read_text()
-    tools = dict(re.findall(r'^  (\w+): \{ command: "(magpy\.\w+)"', (EXTENSION / "src" / "tools.ts").read_text(), re.MULTILINE))
+    tools = dict(re.findall(r'(\w+): \{ command: "(magpy\.\w+)"', (EXTENSION / "src" / "tools.ts").read_text()))
     registered = re.findall(r'^    (?:"(magpy\.\w+)"|\[TOOLS\.(\w+)\.command\]):', source, re.MULTILINE)
     assert own == {literal or tools[tool] for literal, tool in registered}, "contributed is registered"
 
