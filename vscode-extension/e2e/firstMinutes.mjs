@@ -1,5 +1,5 @@
 // Stories about the first minutes: the walkthrough, and the commands that it offers. One function each.
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { check, expect, LONG_TIMEOUT, workers } from "./steps.mjs";
 import { until } from "./vscode.mjs";
@@ -40,6 +40,7 @@ export async function triesTheExample(window, { workspace, server }) {
 
 /** `init` finds the programs of the workspace and opens the table that it has written. */
 export async function setsUpTheProject(window, { workspace }) {
+  mkdirSync(join(workspace, ".git")); // the workflow goes into the repository, which would be MagPy's own
   await window.palette("MagPy: Set Up This Project");
   await window.waitForActive("pyproject.toml");
   const table = readFileSync(join(workspace, "pyproject.toml"), "utf8");
@@ -50,4 +51,5 @@ export async function setsUpTheProject(window, { workspace }) {
   await window.palette("View: Close Editor", "Close Editor");
   rmSync(join(workspace, "pyproject.toml"));
   rmSync(join(workspace, ".github"), { recursive: true });
+  rmSync(join(workspace, ".git"), { recursive: true });
 }

@@ -16,8 +16,8 @@ import torch
 from torch._guards import TracingContext, tracing
 
 from magpy_core._compat.torch.direct_calls import direct_calls
-from magpy_core._compat.torch.fake import hint_of
 from magpy_core._compat.torch.input_checks import unchecked_inputs
+from magpy_core._compat.torch.kept_guards import keep_all_guards
 from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.recurrent_layers import corrected_layers
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
@@ -143,6 +143,8 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
     from torch._inductor import config as inductor_config
 
     context, sources = TracingContext(fake_mode), list[str]()
+    if fake_mode is not None and fake_mode.shape_env is not None:
+        keep_all_guards(fake_mode.shape_env)
     # Compile the backward graph now: a failure must occur here, never inside the program's backward().
     # A backward graph with donated buffers refuses backward(retain_graph=True), which eager allows.
     # backward() runs without the call's autocast, as torch recommends.
@@ -188,24 +190,17 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 4
+_GENERATION = 5
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:
     """The part of the cache key that torch's caches omit: which inputs share memory, which are leaves, (before torch 2.12)
-    the default dtype and autocast, whether the code checks its inputs, and the sizes that it is compiled for where they
-    vary: Inductor makes strides of activations constants, which the guards that it keeps with the code do not show."""
+    the default dtype and autocast, and whether the code checks its inputs."""
     tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
     storages = [t.untyped_storage()._cdata if t.layout is torch.strided else id(t) for t in tensors]
     shared = [storages.index(storage) for storage in storages]
     leaves = "".join("1" if t.is_leaf else "0" for t in tensors)
-    varying = [hint_of(n) for fake in fakes for n in _sizes(fake) if isinstance(n, torch.SymInt)]
-    modes = f"{torch.get_default_dtype()} {get_modes()}"
-    return f"magpy {_GENERATION} {shared} {leaves} {modes}{' checked' * checked} {varying}"
-
-
-def _sizes(fake: Any) -> Sequence[Any]:
-    return fake.shape if isinstance(fake, torch.Tensor) else (fake,)
+    return f"magpy {_GENERATION} {shared} {leaves} {torch.get_default_dtype()} {get_modes()}{' checked' * checked}"
 
 
 @contextmanager
