@@ -225,9 +225,9 @@ class Discovery:
         monitoring = self._monitoring
 
         def __call__(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if monitoring.in_region() and monitoring.active:
-                return original(module, *args, **kwargs)  # most calls: before anything else
-            if is_compiling():
+            if is_compiling():  # first: TorchDynamo traces this function
+                return original(module, *args, **kwargs)
+            if monitoring.in_region() and monitoring.active:  # most calls: before anything else
                 return original(module, *args, **kwargs)
             if not outermost():
                 if monitoring.active or not clock.limit:  # in a backward pass or a tracer
