@@ -243,7 +243,10 @@ def _check_torch(request: dict[str, Any]) -> None:
 
 def _is_of_cleaning_up(exc: BaseException) -> bool:
     """Whether it was raised while our interrupt was on its way."""
-    context = exc.__context__
-    while context is not None and not isinstance(context, StopAfterSteps):
+    context, seen = exc.__context__, {id(exc)}
+    while context is not None and id(context) not in seen:  # a program can make a circle of them
+        if isinstance(context, StopAfterSteps):
+            return True
+        seen.add(id(context))
         context = context.__context__
-    return context is not None
+    return False

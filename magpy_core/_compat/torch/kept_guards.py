@@ -70,5 +70,5 @@ def _holds(environment: Any, code: str) -> bool:
     symbols = {str(s): SymInt(SymNode(s, environment, int, int(value), fx_node=None)) for s, value in values.items()}
     try:
         return bool(eval(code, dict(SYMPY_INTERP), numbers)) and bool(eval(code, dict(SYMPY_INTERP), symbols))
-    except NameError:  # of another graph's symbols
+    except (NameError, ZeroDivisionError):  # symbols of another graph; a size that makes a divisor 0
         return False

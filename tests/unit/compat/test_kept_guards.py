@@ -48,3 +48,11 @@ def test_a_size_that_became_a_constant_is_kept() -> None:
 def test_unknown_symbols_are_no_match() -> None:
     shape_env, _ = sized(12, 20)
     assert shape_env.evaluate_guards_expression("(s_unknown == 3)", []) is False
+
+
+def test_a_divisor_of_zero_is_no_match() -> None:
+    shape_env, fake = sized(12, 20)
+    assert fake.shape[1] % (fake.shape[0] // 6) == 0
+    text = kept(shape_env)
+    assert sized(13, 40)[0].evaluate_guards_expression(text, [])
+    assert sized(4, 20)[0].evaluate_guards_expression(text, []) is False
