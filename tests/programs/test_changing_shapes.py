@@ -13,7 +13,7 @@ from benchmarks.shapes.measure import Contender
 from magpy_core.regions.api import region_of
 
 QUICK = ("gpt", "lstm")
-COMPILED = ("encoder", "gpt", "messages")
+COMPILED = ("encoder", "gpt", "messages", "resnet", "vgg")
 
 
 def trained(name: str, backend: str) -> Contender:

@@ -21,6 +21,7 @@ from magpy_core._compat.torch.kept_guards import keep_all_guards
 from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.recurrent_layers import corrected_layers
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
+from magpy_core._compat.torch.symbolic_sizes import sizes_stay_symbolic
 from magpy_core._compat.torch.torch_state import get_modes
 
 Compiled = tuple[Callable[..., Sequence[Any]], Callable[[list[Any]], Sequence[Any]] | None, list[str]]
@@ -143,8 +144,9 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
     from torch._inductor import config as inductor_config
 
     context, sources = TracingContext(fake_mode), list[str]()
-    if fake_mode is not None and fake_mode.shape_env is not None:
-        keep_all_guards(fake_mode.shape_env)
+    shape_env = fake_mode.shape_env if fake_mode is not None else None
+    if shape_env is not None:
+        keep_all_guards(shape_env)
     # Compile the backward graph now: a failure must occur here, never inside the program's backward().
     # A backward graph with donated buffers refuses backward(retain_graph=True), which eager allows.
     # backward() runs without the call's autocast, as torch recommends.
@@ -160,6 +162,7 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
         _recurrent_layers(),
         corrected_layers(),
         direct_calls(),
+        sizes_stay_symbolic(shape_env),
     ):
         forward = compile_it()
     return *_unwrap(forward), sources
@@ -190,7 +193,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 5
+_GENERATION = 6
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:

@@ -279,10 +279,9 @@ def test_the_batch_of_a_recurrent_layer_is_dynamic(cell: Callable[..., nn.Module
 @pytest.mark.usefixtures("empty_compiler_cache")
 @pytest.mark.parametrize("trains", [True, False])
 def test_code_that_is_kept_for_some_sizes_is_not_taken_for_others(trains: bool) -> None:
-    """Inductor compiles the pooling for some sizes only."""
+    """Inductor compiles a gate (GLU) for one size only."""
     torch.manual_seed(0)
-    first, second = (nn.Sequential(nn.Conv2d(n, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)) for n in (3, 16))
-    plain = nn.Sequential(first, second, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(64, 4))
+    plain = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.GLU(-2))
     for size in ((48, 48), (64, 40), (48, 48)):
         net = copy.deepcopy(plain)
         compiled = magpy_core.compile(net, dynamic=True, wait=True)
@@ -297,3 +296,59 @@ def test_code_that_is_kept_for_some_sizes_is_not_taken_for_others(trains: bool) 
                     y.mean().backward()
                 results.append([y, *(parameter.grad for parameter in model.parameters())])
             torch.testing.assert_close(results[1], results[0], rtol=1e-3, atol=1e-5)
+
+
+class Pooled(nn.Module):
+    """Normalized convolutions, with ``head`` over the image that is left."""
+
+    def __init__(self, head: nn.Module) -> None:
+        super().__init__()
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(8, 12, 3, stride=2, padding=1), nn.BatchNorm2d(12), nn.ReLU(),
+        )  # fmt: skip
+        self.head = head
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.head(self.convolutions(x))
+        return result
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("empty_compiler_cache")
+@pytest.mark.parametrize("is_whole_step", [True, False])
+@pytest.mark.parametrize(
+    "head",
+    [nn.AdaptiveAvgPool2d(2), nn.Upsample(scale_factor=2)],
+    ids=["pooled", "upsampled"],
+)
+def test_convolutions_train_on_images_of_all_sizes(is_whole_step: bool, head: nn.Module) -> None:
+    """Two captures, whose compiled code is valid for every size: in a whole step, and with a backward pass outside."""
+    torch.manual_seed(0)
+    plain = Pooled(head)
+    net = copy.deepcopy(plain)
+    loss_of = net if is_whole_step else magpy_core.compile(net, wait=True)
+
+    def trainer(model: nn.Module, call: Any) -> Any:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss: torch.Tensor = call(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    expected, step = trainer(plain, plain), trainer(net, loss_of)
+    compiled = magpy_core.compile(step, wait=True) if is_whole_step else step
+    sizes = [(32, 32), (40, 48), (48, 40), (56, 32), (33, 47), (104, 96), (64, 200), (32, 32)]
+    for height, width in sizes:
+        x = torch.randn(2, 3, height, width)
+        torch.testing.assert_close(compiled(x), expected(x), rtol=1e-3, atol=1e-4)
+    for ours, theirs in zip(net.state_dict().values(), plain.state_dict().values(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+    region = region_of(compiled if is_whole_step else net)
+    assert region is not None
+    assert (region.recordings, region.hits) == (2, len(sizes) - 2), region.recompiles

@@ -1,0 +1,101 @@
+"""Compiled code stays valid for sizes that vary, where torch could compile such code. Key function: sizes_stay_symbolic.
+
+Some of Inductor's lowerings read sizes or strides as numbers, to choose a kernel or an order of dimensions, and add guards
+that hold for these sizes only. A pass of AOTAutograd needs each size as an input of the graph; MagPy's graphs get tensors
+only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.fx
+
+aten = torch.ops.aten
+#: Operators with a lowering that makes numbers of the sizes of its inputs; torch's own kernel takes any.
+_FIX_SIZES: tuple[Any, ...] = (
+    aten.convolution_backward.default,
+    aten._adaptive_avg_pool2d.default,
+    aten.adaptive_max_pool2d.default,
+    aten.upsample_nearest2d_backward.default,
+)
+
+
+@contextmanager
+def sizes_stay_symbolic(shape_env: Any) -> Iterator[None]:
+    """While Inductor compiles a graph: operators that would fix a symbolic size are calls of torch's own kernels, and the
+    strides of what the forward graph saves are expressions in the backward graph. ``shape_env``: None if no size varies."""
+    from torch._functorch._aot_autograd import graph_compile
+    from torch._inductor import lowering
+    from torch._inductor.codegen.cpp import CppKernel
+
+    if shape_env is not None:
+        shape_env.evaluate_symexpr = shape_env.deserialize_symexpr
+    known: dict[Any, Any] = lowering.lowerings
+    before = {operator: known[operator] for operator in _FIX_SIZES if operator in known}
+    known.update({operator: _kernel_for_symbols(operator, lower) for operator, lower in before.items()})
+    sums: Any = CppKernel.need_use_acc_helper
+    CppKernel.need_use_acc_helper = _exact_for_symbols(sums)  # type: ignore[method-assign]
+    name = "_apply_tensorify_python_scalars"
+    tensorify: Callable[[torch.fx.GraphModule], None] | None = getattr(graph_compile, name, None)
+    if tensorify is not None:
+        setattr(graph_compile, name, _if_it_knows_all_sizes(tensorify))
+    try:
+        yield
+    finally:
+        known.update(before)
+        CppKernel.need_use_acc_helper = sums  # type: ignore[method-assign]
+        if tensorify is not None:
+            setattr(graph_compile, name, tensorify)
+
+
+def _kernel_for_symbols(operator: Any, lower: Callable[..., Any]) -> Callable[..., Any]:
+    from torch._inductor import lowering
+    from torch._inductor.ir import IRNode
+    from torch._inductor.virtualized import V
+
+    kernel = lowering.fallback_handler(operator, add_to_fallback_set=False)
+
+    def lowered(*args: Any, **kwargs: Any) -> Any:
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, IRNode)]
+        if all(size.is_number for tensor in tensors for size in map(_expression, tensor.get_size())):
+            return lower(*args, **kwargs)
+        args, kwargs = lowering.constrain_to_fx_strides(V.graph.current_node, *args, **kwargs)
+        return kernel(*args, **kwargs)
+
+    return lowered
+
+
+def _expression(size: Any) -> Any:
+    from torch._inductor.virtualized import V
+
+    return V.graph.sizevars.simplify(size)
+
+
+def _exact_for_symbols(is_needed: Callable[..., bool]) -> Callable[..., bool]:
+    """The sum of a symbolic number of elements is one of partial sums, as that of many is: no guard tells few from many."""
+
+    def decide(kernel: Any, reduction_type: str, dtype: torch.dtype, use_scalar: bool) -> bool:
+        summed = kernel.call_ranges[kernel.reduction_depth :]
+        if reduction_type == "sum" and dtype == torch.float and not all(_expression(size).is_number for size in summed):
+            return True
+        return is_needed(kernel, reduction_type, dtype, use_scalar)
+
+    return decide
+
+
+def _if_it_knows_all_sizes(tensorify: Callable[[torch.fx.GraphModule], None]) -> Callable[[torch.fx.GraphModule], None]:
+    def apply(module: torch.fx.GraphModule) -> None:
+        values = [value.node.expr for node in module.graph.nodes if _is_symbolic(value := node.meta.get("val"))]
+        known = set(values)
+        if all(symbol in known for value in values for symbol in value.free_symbols):
+            tensorify(module)
+
+    return apply
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
