@@ -44,7 +44,7 @@ class RegionSummary:
     """One line per region. Times are milliseconds per call (medians); None when not measured."""
 
     id: str
-    kind: str  # "module" | "optimizer" | "function" | "step" (body of a training loop) | "stretch" (statements)
+    kind: str  # "module" | "optimizer" | "function" | "step" (in a training loop or function) | "stretch" (statements)
     name: str
     file: str
     line: int  # 1-based

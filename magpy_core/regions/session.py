@@ -80,11 +80,10 @@ class Session:
 
     def step_function(
         self, key: Hashable, *, name: str, file: str, line: int, target: Callable[..., Any], parts: Iterable[Region],
-        may_be_cut: bool = False,
+        kind: str = "function", may_be_cut: bool = False,
     ) -> StepFunction:  # fmt: skip
         """A region, on trial, in place of ``parts``: the regions of the modules and optimizers that it calls.
         ``may_be_cut``: if it can't be captured whole."""
-        kind = "step" if may_be_cut else "function"
         region = self.region(key, kind=kind, name=name, file=file, line=line, target=target)
         return self._step_functions.add(region, parts, may_be_cut=may_be_cut)
 

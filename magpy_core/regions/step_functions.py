@@ -30,7 +30,7 @@ class StepFunction:
     """What keeps it from being one graph."""
     is_replaced: bool = False
     obstacles: Sequence[Finding] | None = None
-    """The findings that count, of a part of a function that may be cut again; None: all of the region's."""
+    """The findings that count, of a part of a function that can't be cut any more; None: all of the region's."""
     may_be_cut: bool = False
 
     @property
@@ -43,8 +43,8 @@ class StepFunction:
         self.is_on_trial, self.is_replaced = False, True
         self.region.forget()
 
-    def give_up(self, obstacles: Sequence[Finding]) -> None:
-        """It can't be cut any more, because of ``obstacles``."""
+    def give_up(self, obstacles: Sequence[Finding] | None) -> None:
+        """It can't be cut any more, because of ``obstacles``; None: of all that it was refused for."""
         self.obstacles, self.may_be_cut = obstacles, False
 
     def cost(self, ms: float) -> None:

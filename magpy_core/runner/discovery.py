@@ -17,7 +17,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -132,7 +132,7 @@ class Discovery:
         self._wrappers: weakref.WeakSet[Any] = weakref.WeakSet()
         """Regions of optimizers that call the step of another one."""
         self._plain: Callable[[], bool] = lambda: False
-        self._step_functions = StepFunctions(self._make_step_function, self.call_function, self.is_outermost)
+        self._step_functions = StepFunctions(self)
 
     # -- at each call
 
@@ -212,6 +212,11 @@ class Discovery:
             from magpy_core._compat.torch.backward_watch import watch_backward
 
             watch_backward(self._step_functions.passes_back, self._step_functions.leaves)
+        if self._monitoring.cuts_step_functions:
+            from magpy_core._compat.torch.dynamo_watch import COMPILER, before_first_frame
+            from magpy_core.stretches.originals import restore
+
+            ImportHook(lambda: before_first_frame(restore), COMPILER).install()
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
 
     def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
@@ -383,24 +388,31 @@ class Discovery:
 
     # -- step functions
 
-    def _make_step_function(self, function: FunctionType, parts: list[Any]) -> Any:
+    def step_function(self, function: FunctionType, parts: Sequence[Any]) -> Any:
+        """The region, on trial, of a step function with these ``parts``; None: not possible."""
         code = function.__code__
         place = naming.definition_of(function) or (code.co_filename, code.co_firstlineno)
         name = self._numbered(function.__qualname__.rpartition("<locals>.")[2])
-        make = self._monitoring.step_function
-        key = ("step", next(self._keys))
-        return self.find_or_none(lambda: make(key, name=name, place=place, target=function, parts=parts))
+        cuts = self._monitoring.cuts_step_functions
+        return self._step_region("function", function, name, place, parts, may_be_cut=cuts)
 
     def name_of_loop(self, function: str) -> str:
         """A name for a training loop in ``function``, a qualified name."""
         where = function.rpartition("<locals>.")[2]
         return self._numbered("training loop" if where == "<module>" else f"training loop of {where}")
 
-    def step_of_loop(self, function: FunctionType, name: str, place: tuple[str, int]) -> Any:
-        """The region, on trial, of the body of a training loop; None: not possible."""
-        make, key = self._monitoring.step_function, ("step", next(self._keys))
+    def step_in(self, function: FunctionType, name: str, place: tuple[str, int], parts: Sequence[Any]) -> Any:
+        """The region, on trial, of a step's statements in a loop or a function; None: not possible."""
         self._monitoring.start()
-        return self.find_or_none(lambda: make(key, name=name, place=place, target=function, parts=[], may_be_cut=True))
+        return self._step_region("step", function, name, place, parts, may_be_cut=True)
+
+    def _step_region(
+        self, kind: str, target: FunctionType, name: str, place: tuple[str, int], parts: Sequence[Any], *, may_be_cut: bool
+    ) -> Any:
+        make, key = self._monitoring.step_function, ("step", next(self._keys))
+        return self.find_or_none(
+            lambda: make(key, name=name, place=place, target=target, parts=list(parts), kind=kind, may_be_cut=may_be_cut)
+        )
 
 
 def _caller() -> FrameType | None:

@@ -64,14 +64,18 @@ class Monitoring:
     def finds_step_functions(self) -> bool:
         return bool(self._request.get("session_factory") == SESSIONS["magpy"])
 
+    @property
+    def cuts_step_functions(self) -> bool:
+        return self.finds_step_functions and os.environ.get("MAGPY_TRAINING_LOOPS") != "0"
+
     def step_function(
         self, key: Hashable, *, name: str, place: tuple[str, int], target: Callable[..., Any], parts: list[Any],
-        may_be_cut: bool = False,
+        kind: str = "function", may_be_cut: bool = False,
     ) -> Any:  # fmt: skip
         """The region, on trial, of a function that runs a whole training step."""
         session, (file, line) = self._session, place
         return session and session.step_function(
-            key, name=name, file=file, line=line, target=target, parts=parts, may_be_cut=may_be_cut
+            key, name=name, file=file, line=line, target=target, parts=parts, kind=kind, may_be_cut=may_be_cut
         )
 
     def start(self) -> Any:

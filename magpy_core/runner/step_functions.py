@@ -2,8 +2,9 @@
 
 From its next call on it is a region, in place of the modules and optimizers inside it. For that, code that stands in for the
 function's own is put into the function object, which reaches closures and bound methods, too. A function that steps
-the same optimizer twice in a call has the loop inside: it stays as it is. So does one that can't be captured, after a few
-more calls have shown how much of a step is in no graph. Key type: StepFunctions.
+the same optimizer twice in a call has the loop inside: it stays as it is. One that can't be captured is cut where it was
+refused. If no whole step is left, it stays as it is, after a few more calls have shown how much of a step is in no graph.
+Key type: StepFunctions.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 from magpy_core._compat.cpython.stand_in import can_stand_in, stand_in
+from magpy_core.runner.step_bodies import Steps, cut_step_function
 from magpy_core.runner.tracebacks import hide_frames_of, is_ours
 
 _TIMED = 8  # calls of a function that can't be captured
@@ -27,8 +29,9 @@ _FEWEST = 3
 _MADE = 3  # function objects of one code: more of them are made for each call
 _Activation = tuple[int, CodeType]
 
-#: Makes a region on trial of a function and its parts. None: not possible.
-MakeRegion = Callable[[FunctionType, list[Any]], Any]
+
+class FunctionSteps(Steps, Protocol):
+    def step_function(self, function: FunctionType, parts: Sequence[Any]) -> Any: ...
 
 
 class _Function:
@@ -42,6 +45,7 @@ class _Function:
         )
         self.target.__qualname__, self.target.__module__ = function.__qualname__, function.__module__
         self._trial: Any = None
+        self._is_cut = False
         self._between: list[float] = []
         self.calls = 0
         function.__code__ = self._stand_in = stand_in(code, self)
@@ -50,16 +54,31 @@ class _Function:
     def __matmul__(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         self.calls += 1
         args, kwargs = given
-        if not self._finder.is_outermost():
+        if not self._finder.steps.is_outermost():
             return self.target(*args, **kwargs)
+        steps = self._finder.steps
         if self._trial is None:
-            self._trial = self._finder.make(self.target, self._finder.parts(self._first))
+            self._trial = steps.step_function(self.target, self._finder.parts(self._first))
             if self._trial is None:
                 self.restore()
                 return self.target(*args, **kwargs)
         if self._trial.is_refused:
-            return self._timed(args, kwargs)
-        return self._finder.call(self._trial.region, args, kwargs)
+            if not self._is_cut and self._trial.may_be_cut:
+                steps.find_or_none(self._cut)
+            return self.target(*args, **kwargs) if self._is_cut else self._timed(args, kwargs)
+        return steps.call_function(self._trial.region, args, kwargs)
+
+    def _cut(self) -> None:
+        """From now on, a part of the function that runs a whole step is a region, if there is one."""
+        trial, parts = self._trial, self._finder.parts(self._first)
+        made = cut_step_function(self.target.__code__, trial, parts, self._finder.steps)
+        if made is None:
+            trial.give_up(None)
+            return
+        self.target.__code__ = made
+        self._is_cut = True
+        trial.end()
+        self.restore()
 
     def _timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call whose parts are regions: how long it was in none of them, nor in a backward pass."""
@@ -73,13 +92,13 @@ class _Function:
         return result
 
     def restore(self) -> None:
-        """The function's own code again."""
+        """The function's own code again, or what it was cut to."""
         if self._function.__code__ is self._stand_in:  # or the program has replaced it
             self._function.__code__ = self.target.__code__
 
     @property
     def is_refused(self) -> bool:
-        return self._trial is not None and self._trial.is_refused
+        return self._is_cut or (self._trial is not None and self._trial.is_refused)
 
 
 @dataclass
@@ -114,10 +133,8 @@ class _Local(threading.local):
 class StepFunctions:
     """Told of backward passes, calls of regions and optimizer steps."""
 
-    def __init__(
-        self, make: MakeRegion, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any], is_outermost: Callable[[], bool]
-    ) -> None:
-        self.make, self.call, self.is_outermost = make, call, is_outermost
+    def __init__(self, steps: FunctionSteps) -> None:
+        self.steps = steps
         self._local = _Local()
         self._candidates: dict[CodeType, _Candidate] = {}
         self._parts: list[tuple[frozenset[_Activation], Any]] = []
@@ -142,7 +159,7 @@ class StepFunctions:
 
     def passes_back(self) -> None:
         """A backward pass begins."""
-        if self.is_outermost():
+        if self.steps.is_outermost():
             self._local.passed = frozenset(_running())
         self.enters()
 

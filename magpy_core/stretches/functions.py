@@ -195,9 +195,17 @@ def _compiled(source: str, file: str) -> CodeType | None:
             return None
 
 
-def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver, tests: Collection[int] = ()) -> CodeType | None:
+def cut_code(
+    code: CodeType,
+    seams: Collection[int],
+    receiver: MakeReceiver,
+    tests: Collection[int] | None = None,
+    *,
+    is_worth: Callable[[Sequence[ast.stmt]], bool] | None = None,
+) -> CodeType | None:
     """The code of the same function, with its statements in stretches but for those of the lines ``seams``, and the tests of
-    seams but for those of the lines ``tests``. None: its source is not known, or nothing is left to cut."""
+    seams but for those of the lines ``tests`` (None: all). ``is_worth``: whether statements are to be a stretch; None: if
+    they compute. Returns None if its source is not known, or nothing is left to cut."""
     source = "".join(linecache.getlines(code.co_filename))
     whole = _compiled(source, code.co_filename)
     if whole is None or _code_like(whole, code) != code:
@@ -217,9 +225,9 @@ def cut_code(code: CodeType, seams: Collection[int], receiver: MakeReceiver, tes
         return any(covers(statement, line) for line in seams)
 
     def moves_test(test: ast.expr) -> bool:
-        return not any(covers(test, line) for line in tests)
+        return tests is not None and not any(covers(test, line) for line in tests)
 
-    cutter = Cutter(scope, is_seam, _computes, moves_test)
+    cutter = Cutter(scope, is_seam, is_worth or _computes, moves_test)
     first = 1 if ast.get_docstring(node, clean=False) is not None else 0
     node.body = [*node.body[:first], *cutter.block(node.body[first:], ends_loop=False)]
     if not cutter.stretches:

@@ -352,3 +352,60 @@ def test_what_follows_from_another_obstacle_is_none(tmp_path: Path) -> None:
         """,
     )
     assert "loss.backward()" in ran.finding("MP406").message
+
+
+def test_a_clock_around_a_step_is_left_out_of_its_graph(tmp_path: Path) -> None:
+    """The function is cut where it was refused, again and again; what it returns is what it returned."""
+    ran = run(
+        tmp_path,
+        """
+        import time
+
+        def evaluate():
+            with torch.no_grad():
+                return model(batches[0]).mean()
+
+        def train_step(number, x, *, scale=1.0):
+            start = time.time()
+            model.train()
+            optimizer.zero_grad()
+            loss = model(x).square().mean() * scale
+            loss.backward()
+            optimizer.step()
+            value = evaluate()
+            if number % 2 == 0:
+                assert time.time() >= start
+                return f"{number} {value:.6f}"
+            return f"{loss:.6f}"
+
+        for number, x in enumerate(batches):
+            print(train_step(number, x, scale=2.0))
+        """,
+    )
+    found = region(ran, "train_step")
+    assert found.complete and found.hits >= 4 and found.kind == "step"
+    assert (Path(found.file).name, found.line) == ("prog.py", 18)
+    assert {"MP406", "MP901"}.isdisjoint(ran.codes)
+    assert "optimizer: Adam" not in ran.regions()
+
+
+def test_a_step_function_whose_step_is_interrupted_is_reported(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import time
+
+        def train_step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            took = time.time()
+            optimizer.step()
+            return loss.item()
+
+        for x in batches:
+            print(f"{train_step(x):.6f}")
+        """,
+    )
+    assert "time.time()" in ran.finding("MP406").message
+    assert ran.regions() == {"model: Sequential": 11, "optimizer: Adam": 11}

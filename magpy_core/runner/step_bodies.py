@@ -1,0 +1,211 @@
+"""Statements that run a whole training step, as a region: the body of a loop, or what is left of a step function.
+
+If they can't be captured, they are cut where they were refused, and what is left of them that runs both a backward pass and
+an optimizer's step is tried again. If nothing is left, the modules and optimizers in them are the regions. Key types:
+StepBody, Steps.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from types import CodeType, FunctionType
+from typing import Any, Protocol
+
+from magpy_core._compat.torch.warning_filters import no_warnings
+from magpy_core.stretches.cells import Moved, renewed
+from magpy_core.stretches.cutting import Cutter, covers
+from magpy_core.stretches.functions import cut_code
+from magpy_core.stretches.loops import trains
+from magpy_core.stretches.stretch import Stretch, code_of, finished
+
+_ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
+_LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
+_OF_THE_OUTSIDE = ("MP103", "MP113")  # whose hints say where the call of the region is
+_VARYING = 3  # captures because of one statement, which is worth no more of them
+
+
+class Steps(Protocol):
+    """Where regions are made and called."""
+
+    def is_outermost(self) -> bool: ...
+    def find_or_none(self, find: Callable[[], Any]) -> Any: ...
+    def call_function(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def step_in(self, function: FunctionType, name: str, place: tuple[str, int], parts: Sequence[Any]) -> Any: ...
+
+
+class _Entry:
+    """The region of a step's statements, for the entries of their frame that have the same shared variables."""
+
+    def __init__(self, steps: Steps, stretch: Stretch, name: str, parts: Sequence[Any], function: FunctionType) -> None:
+        self._stretch = stretch
+        self.moved = Moved(function, stretch.scope.shared)
+        self.trial = steps.step_in(self.moved.target, name, (stretch.scope.file, stretch.lines.start), parts)
+        self._recompiles = 0
+
+    @property
+    def is_refused(self) -> bool:
+        return self.trial is None or self.trial.is_refused
+
+    def obstacles(self) -> dict[int, Any]:
+        found = self.trial.region.log.obstacles if self.trial is not None else []
+        return obstacle_lines(found, self._stretch.scope.file, self._stretch.lines)
+
+    def varying_lines(self) -> list[int]:
+        """The lines of statements because of which the region was captured again and again, if that is news."""
+        region = self.trial.region
+        if len(region.recompiles) == self._recompiles:
+            return []
+        self._recompiles = len(region.recompiles)
+        at: Counter[int] = Counter()
+        for place, number in region.log.varied.items():
+            line = place.range.start.line + 1 if place is not None else 0
+            if place is not None and place.file == self._stretch.scope.file and line in self._stretch.lines:
+                at.update({one.lineno: number for one in self._stretch.statements if covers(one, line)})
+        return [line for line, number in at.items() if number >= _VARYING]
+
+
+class StepBody:
+    """Receives the function of a stretch each time that its statements are to run. ``name``: of the region; ``parts``: the
+    regions that it takes the place of."""
+
+    def __init__(
+        self, steps: Callable[[], Steps], stretch: Stretch, name: Callable[[], str], parts: Sequence[Any] = ()
+    ) -> None:
+        self._steps, self._stretch = steps, stretch
+        self._name, self._parts = name, parts
+        self._entries: list[_Entry] = []
+        self._code: CodeType | None = None
+        """Of the statements with smaller stretches in them, or of the stretch of a module."""
+        self._is_settled = False
+        if stretch.scope.is_module:
+            self._code = self._finished(code_of(stretch, ()), [])
+
+    def __matmul__(self, function: FunctionType | None) -> Any:
+        if function is None:
+            assert self._code is not None
+            function = FunctionType(self._code, sys._getframe(1).f_globals)
+        steps = self._steps()
+        if self._is_settled or not steps.is_outermost():
+            return self._plain(function)
+        entry = steps.find_or_none(lambda: self._current(function))
+        if entry is None:
+            return self._plain(function)
+        region = entry.trial.region
+        return entry.moved.call(function, lambda: steps.call_function(region, (), {}))
+
+    def _current(self, function: FunctionType) -> _Entry | None:
+        """The entry whose region runs the statements now; None: they run in plain Python, or smaller stretches do."""
+        entry = self._entry(function)
+        return None if entry is None or self._is_to_be_cut(entry, function) else entry
+
+    def _is_to_be_cut(self, entry: _Entry, function: FunctionType) -> bool:
+        if entry.is_refused:
+            self._is_settled = True
+            obstacles = entry.obstacles()
+            if _may_be_cut(obstacles) and self._cut(list(obstacles), function):
+                entry.trial.end()
+            elif entry.trial is not None:
+                entry.trial.give_up([_of_part(finding, self._stretch, line) for line, finding in self._blocking(obstacles)])
+        elif (lines := entry.varying_lines()) and self._cut(lines, function):
+            self._is_settled = True
+            entry.trial.end()
+        return self._is_settled
+
+    def _plain(self, function: FunctionType) -> Any:
+        if self._code is None:
+            return function()
+        return renewed(function, self._code, _cells(function, self._code))()
+
+    def _entry(self, function: FunctionType) -> _Entry | None:
+        shared = self._stretch.scope.shared
+        found = next((entry for entry in self._entries if entry.moved.fits(function, shared)), None)
+        if found is None and len(self._entries) < _ENTRIES:
+            found = _Entry(self._steps(), self._stretch, self._name(), self._parts, function)
+            self._entries.append(found)
+        return found
+
+    def _cut(self, seams: Sequence[int], function: FunctionType) -> bool:
+        """From now on, the statements run without those of the lines ``seams``, if what is left holds a whole step."""
+        body, made = self._without(seams)
+        if made:
+            with no_warnings():  # of the source: they have been given
+                code = code_of(self._stretch, function.__code__.co_freevars, body)
+                self._code = self._finished(code, made)
+        return bool(made)
+
+    def _without(self, seams: Sequence[int]) -> tuple[list[ast.stmt], list[Stretch]]:
+        """The statements cut at the lines ``seams``, and the stretches that hold a whole step."""
+
+        def is_seam(statement: ast.stmt) -> bool:
+            return any(covers(statement, line) for line in seams)
+
+        cutter = Cutter(self._stretch.scope, is_seam, trains)
+        body = cutter.block(self._stretch.statements, ends_loop=self._stretch.ends_loop) if seams else []
+        return body, cutter.stretches
+
+    def _blocking(self, obstacles: dict[int, Any]) -> list[tuple[int, Any]]:
+        """Those that no whole step is left without. The others stand in front of a step or behind it: if they were the
+        only ones, they would be left out."""
+        blocking = [(line, finding) for line, finding in obstacles.items() if not self._without([line])[1]]
+        return blocking or list(obstacles.items())
+
+    def _finished(self, code: CodeType, inner: list[Stretch]) -> CodeType:
+        receivers = {one.name: StepBody(self._steps, one, self._name, self._parts) for one in inner}
+        scopes = {one.name: one.scope for one in [self._stretch, *inner]}
+        return finished(code, receivers, scopes, self._stretch.scope.constants)
+
+
+def obstacle_lines(findings: Iterable[Any], file: str, lines: range) -> dict[int, Any]:
+    """What statements were refused for: the first of ``findings`` for each of their ``lines``."""
+    found: dict[int, Any] = {}
+    for finding in findings:
+        places = [*finding.path, finding.location]
+        numbers = (place.range.start.line + 1 for place in places if place.file == file)
+        line = next((number for number in numbers if number in lines), None)
+        if line is not None:
+            found.setdefault(line, finding)
+    return found
+
+
+def cut_step_function(code: CodeType, trial: Any, parts: Sequence[Any], steps: Steps) -> CodeType | None:
+    """The code of a step function that was refused, in which a whole step without the statements it was refused for is to
+    be a region. None: nothing of it is."""
+    from magpy_core._compat.torch.dynamo import torch_has_compiled  # imports torch: only after the program has
+    from magpy_core._compat.torch.dynamo_watch import keep_out
+
+    numbers = [number for _, _, number in code.co_lines() if number is not None]
+    obstacles = obstacle_lines(trial.region.log.obstacles, code.co_filename, range(min(numbers), max(numbers) + 1))
+    if not obstacles or not _may_be_cut(obstacles) or torch_has_compiled():
+        return None
+
+    def receiver(stretch: Stretch) -> StepBody:
+        return StepBody(lambda: steps, stretch, lambda: str(trial.region.name), parts)
+
+    made = cut_code(code, list(obstacles), receiver, is_worth=trains)
+    if made is not None:
+        keep_out([made])
+    return made
+
+
+def _may_be_cut(obstacles: dict[int, Any]) -> bool:
+    return all(finding.code != _LIFETIMES for finding in obstacles.values())
+
+
+def _of_part(finding: Any, stretch: Stretch, line: int) -> Any:
+    """``finding`` with the hint for statements that are called nowhere."""
+    if finding.code not in _OF_THE_OUTSIDE:
+        return finding
+    statement = linecache.getline(stretch.scope.file, line).strip()
+    where = "in front of the forward pass or behind the optimizer's step"
+    return replace(finding, hint=f"Move `{statement}` (line {line}) {where}.")
+
+
+def _cells(function: FunctionType, code: CodeType) -> Any:
+    """The closure of ``function`` for ``code``, which has no other free variables."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    return tuple(cells[name] for name in code.co_freevars) or None
