@@ -2,7 +2,7 @@
 
 If they can't be captured, they are cut where they were refused, and what is left of them that runs both a backward pass and
 an optimizer's step is tried again. If nothing is left, the modules and optimizers in them are the regions. Key types:
-StepBody, Steps.
+StepBody, StepCut, Steps.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Entry:
         self._stretch = stretch
         self.moved = Moved(function, stretch.scope.shared)
         self.trial = steps.step_in(self.moved.target, name, (stretch.scope.file, stretch.lines.start), parts)
-        self._recompiles = 0
+        self._variation = Variation(stretch.scope.file, stretch.lines)
 
     @property
     def is_refused(self) -> bool:
@@ -57,15 +57,30 @@ class _Entry:
 
     def varying_lines(self) -> list[int]:
         """The lines of statements because of which the region was captured again and again, if that is news."""
-        region = self.trial.region
+
+        def statement_of(line: int) -> int:
+            return next((one.lineno for one in self._stretch.statements if covers(one, line)), line)
+
+        return self._variation.lines(self.trial.region, statement_of)
+
+
+class Variation:
+    """Because of which of the ``lines`` of a file a region is captured again and again."""
+
+    def __init__(self, file: str, lines: range) -> None:
+        self._file, self._lines = file, lines
+        self._recompiles = 0
+
+    def lines(self, region: Any, statement_of: Callable[[int], int] = lambda line: line) -> list[int]:
+        """None if that is no news since the last time. ``statement_of``: the first line of the statement at a line."""
         if len(region.recompiles) == self._recompiles:
             return []
         self._recompiles = len(region.recompiles)
         at: Counter[int] = Counter()
         for place, number in region.log.varied.items():
             line = place.range.start.line + 1 if place is not None else 0
-            if place is not None and place.file == self._stretch.scope.file and line in self._stretch.lines:
-                at.update({one.lineno: number for one in self._stretch.statements if covers(one, line)})
+            if place is not None and place.file == self._file and line in self._lines:
+                at[statement_of(line)] += number
         return [line for line, number in at.items() if number >= _VARYING]
 
 
@@ -172,24 +187,40 @@ def obstacle_lines(findings: Iterable[Any], file: str, lines: range) -> dict[int
     return found
 
 
-def cut_step_function(code: CodeType, trial: Any, parts: Sequence[Any], steps: Steps) -> CodeType | None:
-    """The code of a step function that was refused, in which a whole step without the statements it was refused for is to
-    be a region. None: nothing of it is."""
-    from magpy_core._compat.torch.dynamo import torch_has_compiled  # imports torch: only after the program has
-    from magpy_core._compat.torch.dynamo_watch import keep_out
+class StepCut:
+    """Cuts a step function, whose region is ``trial``'s, if it is refused, or captured again and again because of one line:
+    what is left of it that runs a whole step is to be a region in place of ``parts``."""
 
-    numbers = [number for _, _, number in code.co_lines() if number is not None]
-    obstacles = obstacle_lines(trial.region.log.obstacles, code.co_filename, range(min(numbers), max(numbers) + 1))
-    if not obstacles or not _may_be_cut(obstacles) or torch_has_compiled():
-        return None
+    def __init__(self, code: CodeType, trial: Any, parts: Sequence[Any], steps: Steps) -> None:
+        self._code, self._trial, self._parts, self._steps = code, trial, parts, steps
+        numbers = [number for _, _, number in code.co_lines() if number is not None]
+        self._lines = range(min(numbers), max(numbers) + 1)
+        self._variation = Variation(code.co_filename, self._lines)
 
-    def receiver(stretch: Stretch) -> StepBody:
-        return StepBody(lambda: steps, stretch, lambda: str(trial.region.name), parts)
+    def made(self) -> CodeType | None:
+        """The code with a part of it as a region, if that is news; None: it stays as it is."""
+        varying = self._variation.lines(self._trial.region)
+        if not self._trial.is_refused:
+            return self._without(varying) if varying else None
+        obstacles = obstacle_lines(self._trial.region.log.obstacles, self._code.co_filename, self._lines)
+        seams = [*obstacles, *varying]
+        made = self._without(seams) if seams and _may_be_cut(obstacles) else None
+        if made is None:
+            self._trial.give_up(None)
+        return made
 
-    made = cut_code(code, list(obstacles), receiver, is_worth=trains)
-    if made is not None:
-        keep_out([made])
-    return made
+    def _without(self, seams: Sequence[int]) -> CodeType | None:
+        from magpy_core._compat.torch.dynamo import torch_has_compiled  # imports torch: only after the program has
+        from magpy_core._compat.torch.dynamo_watch import keep_out
+
+        made = None if torch_has_compiled() else cut_code(self._code, seams, self._receiver, is_worth=trains)
+        if made is not None:
+            keep_out([made])
+            self._trial.end()
+        return made
+
+    def _receiver(self, stretch: Stretch) -> StepBody:
+        return StepBody(lambda: self._steps, stretch, lambda: str(self._trial.region.name), self._parts)
 
 
 def _may_be_cut(obstacles: dict[int, Any]) -> bool:

@@ -21,7 +21,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
 from magpy_core._compat.cpython.stand_in import can_stand_in, stand_in
-from magpy_core.runner.step_bodies import Steps, cut_step_function
+from magpy_core.runner.step_bodies import StepCut, Steps
 from magpy_core.runner.tracebacks import hide_frames_of, is_ours
 
 _TIMED = 8  # calls of a function that can't be captured
@@ -45,6 +45,7 @@ class _Function:
         )
         self.target.__qualname__, self.target.__module__ = function.__qualname__, function.__module__
         self._trial: Any = None
+        self._cut: StepCut | None = None
         self._is_cut = False
         self._between: list[float] = []
         self.calls = 0
@@ -62,23 +63,22 @@ class _Function:
             if self._trial is None:
                 self.restore()
                 return self.target(*args, **kwargs)
+            self._cut = StepCut(self.target.__code__, self._trial, self._finder.parts(self._first), steps)
+        if not self._is_cut and self._trial.may_be_cut:
+            steps.find_or_none(self._cut_or_not)
+        if self._is_cut:
+            return self.target(*args, **kwargs)
         if self._trial.is_refused:
-            if not self._is_cut and self._trial.may_be_cut:
-                steps.find_or_none(self._cut)
-            return self.target(*args, **kwargs) if self._is_cut else self._timed(args, kwargs)
+            return self._timed(args, kwargs)
         return steps.call_function(self._trial.region, args, kwargs)
 
-    def _cut(self) -> None:
-        """From now on, a part of the function that runs a whole step is a region, if there is one."""
-        trial, parts = self._trial, self._finder.parts(self._first)
-        made = cut_step_function(self.target.__code__, trial, parts, self._finder.steps)
-        if made is None:
-            trial.give_up(None)
-            return
-        self.target.__code__ = made
-        self._is_cut = True
-        trial.end()
-        self.restore()
+    def _cut_or_not(self) -> None:
+        """From now on, a part of the function that runs a whole step is a region, if it can't be one as a whole."""
+        made = self._cut.made() if self._cut is not None else None
+        if made is not None:
+            self.target.__code__ = made
+            self._is_cut = True
+            self.restore()
 
     def _timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call whose parts are regions: how long it was in none of them, nor in a backward pass."""

@@ -409,3 +409,26 @@ def test_a_step_function_whose_step_is_interrupted_is_reported(tmp_path: Path) -
     )
     assert "time.time()" in ran.finding("MP406").message
     assert ran.regions() == {"model: Sequential": 11, "optimizer: Adam": 11}
+
+
+def test_a_step_function_that_prints_its_number_is_not_captured_for_each(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        def train_step(number, x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            if number % 2 == 0:
+                print(f"step {number}: {loss:.6f}")
+
+        for number in range(3):
+            for x in batches:
+                train_step(number * len(batches) + int(x[0, 0] * 10), x)
+        """,
+    )
+    found = region(ran, "train_step")
+    assert found.complete and found.captures == 1 and found.kind == "step"
+    assert found.hits >= 12
+    assert {"MP203", "MP406", "MP901"}.isdisjoint(ran.codes)
