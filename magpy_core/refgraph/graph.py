@@ -52,15 +52,17 @@ class RefGraph:
         self.reads.append(Read(source, kind, expected, site))
         return True
 
-    def snapshot(self, node: Node) -> Snapshot:
-        """The node's snapshot, taken once, before its first write."""
+    def snapshot(self, node: Node, *, of_variable: bool = False) -> Snapshot:
+        """The node's snapshot, taken once, before its first write. ``of_variable``: only one value is about to be replaced,
+        which the caller has looked at, and the snapshot need not be watched for it."""
+        taken = node.snapshot or Snapshot(node.obj, node.kind)
+        if self.watch is not None and not node.is_watched and not of_variable:
+            self.watch(taken)
+            node.is_watched = True
         if node.snapshot is None:
             node.was_written = True
-            taken = Snapshot(node.obj, node.kind)
-            if self.watch is not None:
-                self.watch(taken)
             node.snapshot = taken
-        return node.snapshot
+        return taken
 
     def written(self) -> Iterator[Node]:
         """Nodes whose state may have changed, in order of first touch."""

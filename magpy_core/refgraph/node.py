@@ -21,6 +21,7 @@ class Node:
     kind: int
     type_name: str
     snapshot: Snapshot | None = None
+    is_watched: bool = False  # the snapshot was shown to who may refuse it
     written_at: list[Any] = field(default_factory=list)
     contents_read: bool = False
     must_be_distinct: bool = False  # compared, hashed or a memo key: no other node may have the same object

@@ -69,13 +69,14 @@ class Variation:
 
     def __init__(self, file: str, lines: range) -> None:
         self._file, self._lines = file, lines
-        self._recompiles = 0
+        self._known = 0
 
     def lines(self, region: Any, statement_of: Callable[[int], int] = lambda line: line) -> list[int]:
         """None if that is no news since the last time. ``statement_of``: the first line of the statement at a line."""
-        if len(region.recompiles) == self._recompiles:
+        known = len(region.recompiles) + bool(region.disabled)  # one that is given up instead is not among them
+        if known == self._known:
             return []
-        self._recompiles = len(region.recompiles)
+        self._known = known
         at: Counter[int] = Counter()
         for place, number in region.log.varied.items():
             line = place.range.start.line + 1 if place is not None else 0
@@ -122,7 +123,7 @@ class StepBody:
         if entry.is_refused:
             self._is_settled = True
             obstacles = entry.obstacles()
-            if _may_be_cut(obstacles) and self._cut(list(obstacles), function):
+            if _may_be_cut(obstacles) and self._cut([*obstacles, *entry.varying_lines()], function):
                 entry.trial.end()
             elif entry.trial is not None:
                 entry.trial.give_up([_of_part(finding, self._stretch, line) for line, finding in self._blocking(obstacles)])

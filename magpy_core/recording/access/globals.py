@@ -84,4 +84,4 @@ class Globals(AccessTracker):
     def changed(self, g: dict[str, Any], name: str, site: Any, value: Any) -> None:
         # later reads of the name see the region's value: handle every site again
         self._sites_read = {s for s in self._sites_read if s.name != name}
-        self.access.writes.slot_written(self.facts.roots.globals_root(g), "set_item", name, value, site)
+        self.access.writes.variable_written(self.facts.roots.globals_root(g), name, value, site)

@@ -64,13 +64,27 @@ class Writes(AccessTracker):
             return False
         return True
 
-    def mark_written(self, node: Node, site: Any) -> Snapshot:
+    def mark_written(self, node: Node, site: Any, *, of_variable: bool = False) -> Snapshot:
         """``node`` is about to change: returns its state before the first write, and notes the site for findings."""
         self.events += 1
         if len(node.written_at) < 8 and site not in node.written_at:
             node.written_at.append(site)
             self.journal.places.remember(node.source, site)
-        return self.refgraph.snapshot(node)
+        return self.refgraph.snapshot(node, of_variable=of_variable)
+
+    def variable_written(self, namespace: Node, name: str, value: Any, site: Any) -> None:
+        """A global variable is about to be set to ``value``, or deleted. No other variable is concerned."""
+        self._refuse_finalizer(namespace.obj.get(name), site)
+        namespace.forced.append(("set_item", name))
+        namespace.note_write(name, value)
+        self.mark_written(namespace, site, of_variable=True)
+
+    def _refuse_finalizer(self, before: Any, site: Any) -> None:
+        """``before`` is about to be replaced."""
+        if before is not None and kinds.has_finalizer(type(before)):
+            text = f"{HERE} replaces a `{type(before).__name__}`; replay can't repeat when its `__del__` runs."
+            del before
+            self.journal.abort(text, site)
 
     def slot_written(self, node: Node, op: str, key: Any, value: Any, site: Any) -> Snapshot:
         """An event shows that a slot of ``node`` is about to be set to ``value``, or deleted."""
@@ -97,11 +111,8 @@ class Writes(AccessTracker):
     def attr(
         self, obj: Any, name: str, site: Any, value: Any = ABSENT, *, deleted: bool = False, native: bool = False
     ) -> None:
-        before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
-        if before is not None and kinds.has_finalizer(type(before)):
-            text = f"{HERE} replaces a `{type(before).__name__}`; replay can't repeat when its `__del__` runs."
-            del before
-            self.journal.abort(text, site)
+        if self.refgraph.node(obj) is not None:
+            self._refuse_finalizer((instance_dict(obj) or {}).get(name), site)
         if is_a(obj, threading.local):
             self.access.reads.thread_local(site)
         elif is_a(obj, torch.Tensor):
