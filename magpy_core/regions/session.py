@@ -156,6 +156,13 @@ class Session:
             for finding in {id(finding): finding for finding in changed}.values():
                 self._listeners.on_finding(finding)
 
+    def release(self) -> None:
+        """Forgets the regions. The program has ended."""
+        for region in self._regions.values():
+            region.forget()
+        self._regions = {}
+        self._step_functions = StepFunctions(self._listeners)
+
     def details(self) -> list[RegionDetail]:
         """Every capture in full."""
         from magpy_core.regions.details import region_detail

@@ -150,6 +150,10 @@ class Forwarder:
         if time.monotonic() - self._last >= self._interval:
             self.flush()
 
+    def forget(self) -> None:
+        """Drops what waits: the report has all of it."""
+        self._waiting = {}
+
     def flush(self) -> None:
         self._last = time.monotonic()
         waiting, self._waiting = self._waiting, {}

@@ -116,7 +116,7 @@ class _Program:
         self.monitoring = Monitoring(self._request, self._channel, self.clock)
         self.clock.on_step = self.monitoring.stepped
         self._discovery = Discovery(self.monitoring)
-        atexit.register(self._close)  # registered first, so called last: the program's own atexit functions count
+        atexit.register(self._ended)  # registered first, so called last: the program's own atexit functions count
         os.register_at_fork(after_in_child=self._forked)
         # On the supervisor's signal, writes every thread's stack to the parent, even while C code hangs.
         faulthandler.register(supervise.where_signal(), file=self._channel.fd, all_threads=True)
@@ -193,6 +193,12 @@ class _Program:
             text = f"[tool.magpy] regions names {name}, but the program defines no such function: check the name."
             self.monitoring.add("MP910", text)
         self.monitoring.close(self._request["entrypoint"])
+
+    def _ended(self) -> None:
+        """The interpreter ends: nothing of ours may keep the program's objects alive."""
+        self._close()
+        self.monitoring.release()
+        self._discovery.release()
 
     def _end_now(self) -> None:
         """The program continues after the interrupt: flushes its output and ends the process."""

@@ -107,6 +107,11 @@ class _Instances:
             self._live[number] = (weakref.ref(obj, died), region)
             return region
 
+    def clear(self) -> None:
+        with self._lock:
+            for known in (self._live, self._left, self._shared):
+                known.clear()
+
 
 @dataclass(frozen=True)
 class _Step:
@@ -186,6 +191,14 @@ class Discovery:
         except Exception as exc:
             self._monitoring.failed("MagPy could not identify the region", exc)
             return None
+
+    def release(self) -> None:
+        """Forgets the regions. The program has ended: what is called now runs in plain Python."""
+        self._modules.clear()
+        self._optimizers.clear()
+        self._step_functions.release()
+        self._wrappers.clear()
+        self._local = threading.local()
 
     # -- torch
 

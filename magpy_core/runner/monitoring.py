@@ -5,8 +5,10 @@ Any error in here becomes one MP901 finding, and the program continues in plain 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -223,6 +225,21 @@ class Monitoring:
                 self.failed("MagPy could not write its report", exc)
         report.findings += self._findings
         return report
+
+    def release(self) -> None:
+        """Lets go of the program's objects: what its modules hold dies when the interpreter ends, as it does without us, and
+        files that it has not closed are written."""
+        self.active = False
+        session, self._session = self._session, None
+        self.timeline = None
+        self._forward.forget()
+        if session is not None:
+            session.release()
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] == __name__.partition(".")[0]:
+                for value in list(vars(module).values()):
+                    if isinstance(value, functools._lru_cache_wrapper):  # of the program's classes and functions
+                        value.cache_clear()
 
     def abandon(self) -> None:
         """Stops monitoring in a forked process."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from magpy_core.stretches.stretch import Stretch, code_of, finished
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
 _LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
 _OF_THE_OUTSIDE = ("MP103", "MP113")  # whose hints say where the call of the region is
+_bodies: weakref.WeakSet[StepBody] = weakref.WeakSet()
 _VARYING = 3  # captures because of one statement, which is worth no more of them
 
 
@@ -98,6 +100,7 @@ class StepBody:
         self._code: CodeType | None = None
         """Of the statements with smaller stretches in them, or of the stretch of a module."""
         self._is_settled = False
+        _bodies.add(self)
         if stretch.scope.is_module:
             self._code = self._finished(code_of(stretch, ()), [])
 
@@ -113,6 +116,11 @@ class StepBody:
             return self._plain(function)
         region = entry.trial.region
         return entry.moved.call(function, lambda: steps.call_function(region, (), {}))
+
+    def release(self) -> None:
+        """Forgets the regions."""
+        self._entries, self._parts, self._name = [], (), str
+        self._is_settled = True
 
     def _current(self, function: FunctionType) -> _Entry | None:
         """The entry whose region runs the statements now; None: they run in plain Python, or smaller stretches do."""
@@ -176,6 +184,12 @@ class StepBody:
         return finished(code, receivers, scopes, self._stretch.scope.constants)
 
 
+def release_bodies() -> None:
+    """The program has ended, and its objects must be free: the collector does not see that code holds its bodies."""
+    for body in list(_bodies):
+        body.release()
+
+
 def obstacle_lines(findings: Iterable[Any], file: str, lines: range) -> dict[int, Any]:
     """What statements were refused for: the first of ``findings`` for each of their ``lines``."""
     found: dict[int, Any] = {}
@@ -221,7 +235,8 @@ class StepCut:
         return made
 
     def _receiver(self, stretch: Stretch) -> StepBody:
-        return StepBody(lambda: self._steps, stretch, lambda: str(self._trial.region.name), self._parts)
+        steps, name = self._steps, str(self._trial.region.name)
+        return StepBody(lambda: steps, stretch, lambda: name, self._parts)
 
 
 def _may_be_cut(obstacles: dict[int, Any]) -> bool:

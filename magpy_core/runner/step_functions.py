@@ -21,7 +21,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
 from magpy_core._compat.cpython.stand_in import can_stand_in, stand_in
-from magpy_core.runner.step_bodies import StepCut, Steps
+from magpy_core.runner.step_bodies import StepCut, Steps, release_bodies
 from magpy_core.runner.tracebacks import hide_frames_of, is_ours
 
 _TIMED = 8  # calls of a function that can't be captured
@@ -49,7 +49,8 @@ class _Function:
         self._is_cut = False
         self._between: list[float] = []
         self.calls = 0
-        function.__code__ = self._stand_in = stand_in(code, self)
+        self._stand_in: CodeType | None = stand_in(code, self)
+        function.__code__ = self._stand_in
         hide_frames_of(self._stand_in)
 
     def __matmul__(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
@@ -95,6 +96,11 @@ class _Function:
         """The function's own code again, or what it was cut to."""
         if self._function.__code__ is self._stand_in:  # or the program has replaced it
             self._function.__code__ = self.target.__code__
+
+    def release(self) -> None:
+        """The end: its code and this object hold each other."""
+        self.restore()
+        self._trial = self._cut = self._stand_in = None
 
     @property
     def is_refused(self) -> bool:
@@ -143,6 +149,13 @@ class StepFunctions:
     @property
     def within(self) -> float:
         return self._local.within
+
+    def release(self) -> None:
+        """Forgets all functions, which get their own code: the collector does not see that code holds what stands in."""
+        for function in [one for candidate in self._candidates.values() for one in candidate.functions]:
+            function.release()
+        self._candidates, self._parts, self._local = {}, [], _Local()
+        release_bodies()
 
     def enters(self) -> None:
         """A backward pass or the call of a region begins."""
@@ -224,4 +237,6 @@ def _is_candidate(frame: FrameType) -> bool:
     if not can_stand_in(frame.f_code) or frame.f_code.co_filename.startswith(torch_folder):
         return False
     caller = frame.f_back
+    if caller is not None and is_ours(caller.f_code.co_filename):
+        return False  # statements that are in a function of their own
     return caller is None or not caller.f_code.co_filename.startswith(torch_folder + "_dynamo")

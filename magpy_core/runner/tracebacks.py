@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -14,7 +15,7 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
-_hidden: set[CodeType] = set()
+_hidden: weakref.WeakSet[CodeType] = weakref.WeakSet()
 
 
 def hide_frames_of(code: CodeType) -> None:

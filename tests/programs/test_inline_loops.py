@@ -300,3 +300,36 @@ def test_threads_train_side_by_side(tmp_path: Path) -> None:
         print(sorted(results.items()))
         """,
     )
+
+
+def test_a_progress_bar_in_the_variables_of_a_script_is_no_obstacle(tmp_path: Path) -> None:
+    """It has a finalizer, and the loop writes the script's variables, which it is one of."""
+    program = """
+    import torch
+
+    class Bar(list):
+        def __del__(self):
+            print("bar", len(self), "is gone")
+
+        def show(self, **values):
+            self.shown = values
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        bar = Bar(torch.randn(20, 2, 4))
+        for x in bar:
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            bar.show(loss=loss.item())
+        print(epoch, f"{loss.item():.5f}", bar.shown)
+    """
+    write(tmp_path, textwrap.dedent(program))
+    ran = run(tmp_path)
+    assert ran.stdout == printed(tmp_path)
+    (found,) = of_steps(ran)
+    assert found.complete and found.captures <= 2 and found.hits >= 15
+    assert {"MP406", "MP110", "MP901"}.isdisjoint(ran.codes)
