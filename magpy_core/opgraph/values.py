@@ -41,6 +41,7 @@ class Values:
         self.reshaped_leaf = False
         """Whether ``.data`` of a tensor that requires a gradient has just been replaced by one of another shape."""
         self._known: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
+        self._ids: dict[torch.fx.Node, int] = {}  # ids: another reference would count as the program's
         self._shaped_by_data: set[int] = set()
         self._containers: list[Any] = []
         self._unsearched = 0  # since the last search for unreachable values
@@ -55,8 +56,13 @@ class Values:
         found = self._known.get(id(tensor))
         return None if found is None else found[1]
 
+    def tensor(self, node: torch.fx.Node) -> torch.Tensor | None:
+        found = self._known.get(self._ids.get(node, 0))
+        return None if found is None else found[0]
+
     def add(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         self._known[id(tensor)] = (tensor, node)
+        self._ids[node] = id(tensor)
 
     def mark_shaped_by_data(self, tensor: torch.Tensor) -> None:
         self._shaped_by_data.add(id(tensor))
@@ -128,6 +134,7 @@ class Values:
 
     def clear(self) -> None:
         self._known.clear()
+        self._ids.clear()
         self._containers.clear()
 
 

@@ -77,4 +77,5 @@ class Writes:
         masked = plain in ("setitem", "index_put") and any(t.dtype is torch.bool for t in tensors if t is not written)
         if plain not in _KEEPS_LAYOUT or masked:
             text = f"{HERE} writes a tensor that isn't contiguous; compiled code would change the strides of later results."
-            self.host.refuse("MP902", text, site=self.host.site)
+            hint = "Make it contiguous before, or what it is made from: `mask = mask.contiguous()`."
+            self.host.refuse("MP902", text, hint=hint, site=self.host.site)

@@ -133,9 +133,12 @@ class RegionLog:
             finding.make_fact(why)
         self.notify(found)
 
-    def recorded(self, capture: Capture | None, findings: Iterable[Finding]) -> None:
-        """A monitored run of the region has become ``capture``, or can't be captured."""
+    def recorded(self, capture: Capture | None, findings: Iterable[Finding], *, computes: bool = True) -> None:
+        """A monitored run of the region has become ``capture``, or can't be captured. ``computes``: whether it has tensors;
+        a module without, such as a transform of images, has no graph to miss."""
         self.counts.holds(capture, [self.add(finding) for finding in findings])
+        if not computes:
+            self.make_facts("it computes no tensor, so there is nothing to compile")
         if capture is not None and self.listeners.step() >= 3:
             self.captures_after_step_3 += 1
 

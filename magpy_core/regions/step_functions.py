@@ -101,20 +101,23 @@ class StepFunctions:
         return replace(finding, code="MP406", message=text, region=None, severity_override=None)
 
     def _without_forward_pass(self, function: StepFunction) -> None:
-        """A function that gets its loss from outside is no whole step. With one forward pass in each step, it could be;
-        the passes of an episode are as many as it has steps, so that no step function can hold them."""
+        """What gets its loss from outside is no whole step. A function with one forward pass in each step could be one; the
+        passes of an episode are as many as it has steps, and a loop's forward pass was cut off for another reason."""
         outside = [finding for finding in function.failed if FROM_OUTSIDE in finding.message]
-        if not outside or function.region.kind != "function":
+        if not outside:
             return
-        inside = [part for part, _ in function.parts]
+        name, inside = function.region.name, [part for part, _ in function.parts]
         passes = [r.log.counts.since_step(r.calls) for r in self._regions() if r.kind == "module" and r not in inside]
-        name = function.region.name
-        if max(passes, default=0) <= 1:
+        if function.region.kind == "step":
+            why = f"the forward pass is not in this part of `{name}`"
+        elif max(passes, default=0) > 1:
+            why = f"a step has many forward passes, outside of `{name}`"
+        else:
             for finding in outside:
                 finding.hint = f"Run the forward pass in `{name}` as well."
             return
         for finding in function.failed:
-            finding.make_fact(f"a step has many forward passes, outside of `{name}`")
+            finding.make_fact(why)
 
     def repeat(self, findings: Iterable[Iterable[Finding]]) -> None:
         """Makes facts of what a finding of a region says at the same place."""

@@ -9,13 +9,14 @@ import gc
 import threading
 import types
 import weakref
+from dataclasses import field
 from typing import Any
 
 import torch
 from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
-from magpy_core.findings import HERE
+from magpy_core.findings import HERE, NO_ACTION
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.recording.access.ports import AccessTracker
@@ -40,6 +41,9 @@ _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # 
 
 class Reads(AccessTracker):
     """Handlers of attribute and cell reads."""
+
+    _made_inside: dict[int, tuple[weakref.ref[Any], bool]] = field(default_factory=dict, init=False)
+    """What is known of functions and classes, by id."""
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__getattribute__(obj, name)``: the default lookup, without Python overrides."""
@@ -90,11 +94,19 @@ class Reads(AccessTracker):
         decorated = type(value) is types.FunctionType and value.__code__.co_filename.startswith(TORCH_FOLDER)
         if not decorated and not (site.name == "__class__" and is_a(value, type)):
             return False
-        if any(value is made for made in gc.get_objects(0)):
+        if self._is_made_inside(value):
             return False
         if decorated:
             self.facts.functions.guard(value)
         return True
+
+    def _is_made_inside(self, value: Any) -> bool:
+        """Whether the region has created a function or a class. It is searched for once: a long recording makes many objects."""
+        reference, is_made = self._made_inside.get(id(value), (None, False))
+        if reference is None or reference() is not value:
+            is_made = any(value is made for made in gc.get_objects(0))
+            self._made_inside[id(value)] = weakref.ref(value), is_made
+        return is_made
 
     def attr_read(self, site: Any, obj: Any) -> None:
         self.journal.site = site
@@ -307,6 +319,10 @@ class Reads(AccessTracker):
         if hidden and not (place := self.journal.places.now(site, self.journal.site)).deeper:
             text = "has no autograd history: autograd can't detect a write to it, and gradients may be wrong."
             hint = "`.detach()` has the same values and memory, and such a write raises."
+            if obj.is_leaf:
+                hint = "Use the tensor itself under `torch.no_grad()`, without `.data`: autograd detects a write to that."
+                if self.ledger.ops.graph.find_nodes(op="call_function", target=torch.autograd.grad, sort=False):
+                    hint = f"{NO_ACTION} after the backward pass. {hint}"
             self.journal.note("MP308", f"{self.journal.quoted_expression(site) or 'This'} {text}", hint=hint, place=place)
         node = self.refgraph.node(obj)
         if lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):

@@ -70,9 +70,19 @@ def _where(x: torch.Tensor) -> torch.Tensor:
     return torch.where(y.sum() < 0, y - 1, y)
 
 
+def _fills(x: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(x.t()).masked_fill_(x.t() > 0.5, 1.0)
+
+
+def _fills_contiguous(x: torch.Tensor) -> torch.Tensor:
+    mask = x.t().contiguous()
+    return torch.zeros_like(mask).masked_fill_(mask > 0.5, 1.0)
+
+
 @pytest.mark.parametrize(
     ("found", "code", "hint", "mended"),
     [
+        (_fills, "MP902", "`mask = mask.contiguous()`", _fills_contiguous),
         (_layers, "MP101", "`is_causal=True`", _layers_told),
         (_grad, "MP106", "`x.detach().requires_grad_()`", _grad_of_copy),
         (_identical, "MP103", "with `==`", _equal),
@@ -95,6 +105,24 @@ def test_calls_of_the_outside_world_move_to_the_call_of_the_region() -> None:
     called = "test_hints.py:"
     assert clock.hint.startswith(f"Read the clock outside the region: before and after {called}")
     assert identity.hint.startswith(f"Move the call before or after {called}") and "pass it in" in identity.hint
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+def test_data_of_a_parameter_is_a_fact_after_the_backward_pass(is_after: bool) -> None:
+    layer = nn.Linear(4, 1)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        loss = layer(x).sum()
+        if is_after:
+            loss.backward()
+        norm = layer.weight.data.norm()
+        return loss.detach() + norm
+
+    session = Session(mode="observe", backend="eager")
+    region = session.region(1, kind="function", name="r", file=__file__, line=1, target=step)
+    region(torch.ones(2, 4))
+    (found,) = [finding for finding in session.findings if finding.code == "MP308"]
+    assert found.is_actionable is not is_after and "under `torch.no_grad()`, without `.data`" in found.hint
 
 
 def test_a_native_function_is_declared_by_the_line_that_the_hint_gives(monkeypatch: pytest.MonkeyPatch) -> None:
