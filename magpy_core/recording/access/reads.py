@@ -101,7 +101,7 @@ class Reads(AccessTracker):
         return True
 
     def _is_made_inside(self, value: Any) -> bool:
-        """Whether the region has created a function or a class. It is searched for once: a long recording makes many objects."""
+        """Whether the region has created a function or a class. Searched for once: a long recording makes many objects."""
         reference, is_made = self._made_inside.get(id(value), (None, False))
         if reference is None or reference() is not value:
             is_made = any(value is made for made in gc.get_objects(0))

@@ -12,6 +12,10 @@ import torch
 import magpy_core
 from magpy_core.opgraph import conditions
 from magpy_core.recording.access import reads
+from magpy_core.regions.api import region_of
+
+
+LAYER = torch.nn.Linear(1, 1)
 
 
 def _decides(x: torch.Tensor) -> list[int]:
@@ -78,3 +82,24 @@ def test_a_function_of_torch_is_searched_for_once(monkeypatch: pytest.MonkeyPatc
 
     magpy_core.compile(region, backend="eager")(torch.ones(2))
     assert 0 < len(searched) < 10
+
+
+def test_a_call_that_asks_for_values_without_end_is_not_recorded_to_its_end() -> None:
+    def region(x: torch.Tensor) -> tuple[list[int], torch.Tensor]:
+        found = []
+        for row in x * 2:
+            if LAYER(row) > 0:
+                found.append(len(found))
+        return found, torch.rand(2)
+
+    compiled = magpy_core.compile(region, backend="eager")
+    x = torch.arange(1500.0).reshape(1500, 1)
+    results = []
+    for function in (compiled, compiled, region):
+        torch.manual_seed(1)
+        results.append(function(x))
+    assert results[0][0] == results[1][0] == results[2][0]
+    assert torch.equal(results[0][1], results[2][1]) and torch.equal(results[1][1], results[2][1])
+    found = region_of(compiled)
+    assert found.disabled and not found.captures
+    assert any("asked for tensor values 1000 times" in finding.message for finding in found.findings.values())
