@@ -116,7 +116,11 @@ class Backward:
         self._mark()
         with no_torch_function():
             if any(g.layout is not torch.strided or type(g) is not torch.Tensor for _, g in self.gradients):
-                self.ops.host.refuse("MP106", f"{HERE} computes gradients that are not dense.", site=self.ops.host.site)
+                text, hint = (
+                    f"{HERE} computes gradients that are not dense.",
+                    "Create the `nn.Embedding` with `sparse=False`.",
+                )
+                self.ops.host.refuse("MP106", text, hint=hint, site=self.ops.host.site)
                 return
         reached = [leaf for leaf, _ in self.gradients]
         while self.gradients:

@@ -80,7 +80,8 @@ class Values:
         Unsupported for a result that can't be part of a graph."""
         if is_a(result, torch.Tensor):
             if kinds.kind_of(result) == kinds.TENSOR and type(result) not in (torch.Tensor, torch.nn.Parameter):
-                raise Unsupported("MP106", f"An operation returns a {type(result).__name__}, a tensor subclass.")
+                text = f"An operation returns a {type(result).__name__}, a tensor subclass."
+                raise Unsupported("MP106", text, hint="Pass it a plain tensor: `x.as_subclass(torch.Tensor)`.")
             if id(result) not in outside:  # an input that an operation returns keeps its node
                 self.add(result, node)
             if from_data:
@@ -98,7 +99,7 @@ class Values:
             or (is_a(result, (bool, int, float, complex)) and not node.all_input_nodes)
         ):
             text = f"An operation returns a {type(result).__name__}, which can't be part of an operator graph."
-            raise Unsupported("MP106", text)
+            raise Unsupported("MP106", text, hint="Call it outside the region, and pass its result in.")
 
     def _bind_parts(
         self, parts: Iterable[tuple[Any, Any]], node: torch.fx.Node, outside: Container[int], from_data: bool

@@ -36,6 +36,7 @@ _FIXED_FIELDS = {"__name__", "__qualname__", "__module__", "__doc__", "__class__
 _STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 _OBSERVED = (types.FunctionType, *GETTERS)  # getters whose reads are observed
 _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
+_PASS_IT_IN = "Read it outside the region, and pass the value in."
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
@@ -114,7 +115,7 @@ class Reads(AccessTracker):
 
     def thread_local(self, site: Any) -> None:
         text = f"{HERE} uses a `threading.local`, which has different attributes in each thread."
-        self.journal.refuse("MP111", text, site=site)
+        self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
 
     def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
         tp = obj if is_a(obj, type) else type(obj)
@@ -131,7 +132,9 @@ class Reads(AccessTracker):
         if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.facts.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
-            self.journal.refuse("MP111", f"{HERE} reads {a_type(obj)}, whose state other code can change.", site=site)
+            text = f"{HERE} reads {a_type(obj)}, whose state other code can change."
+            hint = "Pass in the object that it refers to." if tp in weakref.ProxyTypes else "Wait for it outside the region."
+            self.journal.refuse("MP111", text, hint=hint, site=site)
         elif issubclass(tp, threading.local):
             self.thread_local(site)
         if (name in _POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
@@ -247,7 +250,7 @@ class Reads(AccessTracker):
             return  # the object determines it
         elif type(raw) is not property or raw.fget is not None:
             text = f"{HERE} reads `.{name}`, a property implemented in C: guards can't check it."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
 
     def native_getattr(self, obj: Any, getter: Any, name: str, site: Any) -> None:
         """``__getattr__ = dict.__getitem__`` and similar: reads of native code have no events."""
@@ -255,7 +258,7 @@ class Reads(AccessTracker):
             self.access.callbacks.called(site, getter, [(obj, name)], ())
         elif not is_a(getter, (*_OBSERVED, staticmethod, classmethod)):
             text = f"{HERE} looks up `{name}` through {a_type(getter)}: guards can't check that."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse("MP111", text, hint="Write `__getattr__` as a Python method.", site=site)
 
     def custom_dict_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """Guard an attribute, or its absence, of an object whose ``__dict__`` is a subclass of dict: the object itself."""
@@ -308,7 +311,7 @@ class Reads(AccessTracker):
                 return
             if kinds.kind_of(value) == kinds.OPAQUE:
                 text = f"{HERE} reads `.{name}` of {a_type(obj)}: guards can't check it."
-                self.journal.refuse("MP111", text, site=site)
+                self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
             else:
                 self.facts.values.read(self.sources.make("field", node.source, name), value, site)
 
@@ -333,6 +336,6 @@ class Reads(AccessTracker):
                 self.facts.values.read(self.sources.attr(node.source, name), d[name], site, None)
             elif obj not in self.ledger.ops.values:
                 text = f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source."
-                self.journal.refuse("MP111", text, site=site)
+                self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
         elif node is not None:  # an instance attribute would shadow a method of the class
             self.facts.roots.guard_absent(node.source, name, site)

@@ -14,7 +14,6 @@ from magpy_core.opgraph import conditions
 from magpy_core.recording.access import reads
 from magpy_core.regions.api import region_of
 
-
 LAYER = torch.nn.Linear(1, 1)
 
 
