@@ -19,7 +19,7 @@ from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.ledger import Decision
 from magpy_core.refgraph.kinds import is_a
 
-_MOST = 1000  # decisions in a call that is worth recording
+_MOST = 2000  # decisions in a call that is worth recording
 _IN_LIBRARY = (
     "The test is in a library, where the path ends: pass an argument that avoids it, or call it outside the region."
 )
@@ -32,6 +32,7 @@ class Decisions(BasicTracker):
     """Each decision cuts the graph, is checked before it as a condition, or is checked after it."""
 
     _fixed: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers fixed by earlier branches, by id
+    _asked: int = field(default=0, init=False)
     _cuts: list[tuple[Finding, str]] = field(default_factory=list, init=False)  # findings of cuts, and what they depend on
 
     def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
@@ -51,6 +52,7 @@ class Decisions(BasicTracker):
         condition = None if asserted else conditions.condition(self.ledger.ops, sym)
         cut = condition is None and not (asserted or self.ledger.fullgraph)
         place = self.journal.places.now(site, self.journal.site).location if cut else None
+        self._asked += not (asserted or self.ledger.fullgraph)
         self.ledger.decisions.append(Decision(sym, outcome, last, site, asserted or self.ledger.fullgraph, condition, place))
         if not asserted or self.ledger.fullgraph:  # an assertion is checked after the branches that follow it
             self._fixed[id(sym)] = sym
@@ -93,7 +95,7 @@ class Decisions(BasicTracker):
 
     @property
     def are_too_many(self) -> bool:
-        return len(self.ledger.decisions) > _MOST
+        return self._asked > _MOST
 
     def give_up(self, site: Any) -> None:
         """What is recorded from here on would serve nobody: end the recording, which makes the call slow."""
