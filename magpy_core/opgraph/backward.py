@@ -28,6 +28,8 @@ _GRAD: Any = torch.Tensor.grad
 _METHOD = ("gradient", "retain_graph", "create_graph", "inputs")
 _FUNCTION = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 _HINT = "Call `backward()` outside the region, on the region's result."
+FROM_OUTSIDE = "through the history of a tensor from outside"
+"""In the message about a backward pass of a loss that was not computed in the region."""
 #: Fields of a leaf that affect what a backward pass does with its gradient, with the values that can be recorded.
 _PLAIN_LEAF = (("is_leaf", True), ("_post_accumulate_grad_hooks", None))
 LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), HOOKS, "grad_dtype"})
@@ -114,7 +116,11 @@ class Backward:
         self._mark()
         with no_torch_function():
             if any(g.layout is not torch.strided or type(g) is not torch.Tensor for _, g in self.gradients):
-                self.ops.host.refuse("MP106", f"{HERE} computes gradients that are not dense.", site=self.ops.host.site)
+                text, hint = (
+                    f"{HERE} computes gradients that are not dense.",
+                    "Create the `nn.Embedding` with `sparse=False`.",
+                )
+                self.ops.host.refuse("MP106", text, hint=hint, site=self.ops.host.site)
                 return
         reached = [leaf for leaf, _ in self.gradients]
         while self.gradients:
@@ -174,7 +180,7 @@ def _check_nodes(ops: OperatorGraph, nodes: Iterable[Any]) -> None:
     outside = ops.entry.grad_fns()
     for node in nodes:
         if node in outside:
-            raise _refused("that leaves the region through the history of a tensor from outside")
+            raise _refused(f"that leaves the region {FROM_OUTSIDE}")
         if not is_plain_node(node) and custom_function(node) not in ops.custom_functions:
             raise _refused("through a custom `autograd.Function` that no call in the region shows")
 

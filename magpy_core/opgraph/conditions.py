@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch.fx
+from torch.amp import autocast_mode
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.knowledge.operators import Fact, named
@@ -20,31 +21,37 @@ from magpy_core.opgraph.scalars import Sym
 _LIMIT = 24  # operations; more than this is work that the graph should do, once
 
 _EARLY = named(Fact.EARLY)
-_AUTOCAST = {"_enter_autocast": 1, "_exit_autocast": -1}
 
 
 def condition(ops: OperatorGraph, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
     """The operations that compute ``sym`` from the graph's inputs as they are when the region begins, in order; None if they
     belong in the graph."""
-    tensors = {node: tensor for tensor, node in ops.values}
     wanted = {leaf.payload for leaf in sym.leaves() if leaf.kind == "node"}
     order: list[torch.fx.Node] = []
-    autocast = sum(_AUTOCAST.get(node_name(node), 0) for node in ops.graph.nodes)
-    for node in reversed(ops.graph.nodes):
-        autocast -= _AUTOCAST.get(node_name(node), 0)
-        if node not in wanted:
-            continue
+    while wanted:  # never all of the graph: a program may decide at each of thousands of operations
+        node = max(wanted)
+        wanted.remove(node)
+        tensor = ops.values.tensor(node)
         with no_torch_function():
-            if node in tensors and ops.writes.has_touched(tensors[node]):
+            if tensor is not None and ops.writes.has_touched(tensor):
                 return None
         if node.op == "placeholder":
             continue
         early = node.op in ("call_function", "call_method") and node_name(node) in _EARLY and "out" not in node.kwargs
-        if not early or autocast or len(order) == _LIMIT:  # before an autocast region, it would run in other dtypes
+        # before an autocast region, it would run in other dtypes
+        if not early or len(order) == _LIMIT or _is_under_autocast(ops.graph, node):
             return None
         order.append(node)
         wanted.update(node.all_input_nodes)
     return tuple(reversed(order))
+
+
+def _is_under_autocast(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
+    entered, left = (
+        sum(one < node for one in graph.find_nodes(op="call_function", target=target, sort=False))
+        for target in (autocast_mode._enter_autocast, autocast_mode._exit_autocast)
+    )
+    return bool(entered != left)
 
 
 def only_for(conditions: Iterable[tuple[torch.fx.Node, ...]], used: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:

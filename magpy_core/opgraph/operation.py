@@ -82,7 +82,11 @@ class Arguments:
             if self.ops.host.graph_incomplete:  # a refused call may have created it
                 raise Unsupported("", "")
             raise Unsupported("MP105", fns.OUTSIDE_ARRAY, hint=fns.OUTSIDE_ARRAY_HINT)
-        raise Unsupported("MP106", f"{HERE} takes a value of type `{type(value).__name__}`, which a graph can't hold.")
+        text = f"{HERE} takes a value of type `{type(value).__name__}`, which a graph can't hold."
+        hint = (
+            "Pass a list: `list(values)`." if _iterates(type(value)) else "Pass numbers, strings or tensors that it holds."
+        )
+        raise Unsupported("MP106", text, hint=hint)
 
     def _container(self, value: Any) -> Any:
         self.ops.host.guard_contents(value)
@@ -271,3 +275,7 @@ class Operation:
         if fns.writes_in_place(self.name) or is_a(self.target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             return False
         return any(result is t and t._version == version for t, version in self.versions)
+
+
+def _iterates(tp: type) -> bool:
+    return any("__iter__" in vars(base) for base in tp.__mro__)

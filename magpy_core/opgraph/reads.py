@@ -48,7 +48,8 @@ def size(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str,
         if not ops.inputs.is_inside(tensor):
             ops.host.guard_offset(ops.inputs.guard(tensor), result)
         elif is_view(tensor) or any(storage_key(t) == storage_key(tensor) for t, _ in ops.inputs.guarded.values()):
-            raise Unsupported("MP106", f"{HERE} reads the storage offset of a view, which a graph can't compute.")
+            text = f"{HERE} reads the storage offset of a view, which a graph can't compute."
+            raise Unsupported("MP106", text, hint="Keep the index that the view was made with: `x[i:]` begins at `i`.")
         return result
     ops.fix_sizes(tensor)
     number = ops.shapes.read(tensor, name, result, args[1:])
@@ -62,7 +63,8 @@ def field(ops: OperatorGraph, tensor: torch.Tensor, name: str, result: Any) -> A
     elif name == "grad" and ops.leaves.is_made(tensor) and (result is None or result in ops.values):
         pass
     elif name != "is_leaf" and not (name in _EMPTY_INSIDE and result is None):
-        raise Unsupported("MP106", f"{HERE} reads `.{name}` of a tensor created in the region, which no guard covers.")
+        text = f"{HERE} reads `.{name}` of a tensor created in the region, which no guard covers."
+        raise Unsupported("MP106", text, hint="Return the tensor, and read it behind the call of the region.")
     return result
 
 

@@ -206,7 +206,8 @@ def begin(
 def _of_array(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> Operation:
     """``torch.tensor(array, dtype=..., device=...)`` of an array created in the region: its numbers are constants."""
     if len(args) > 1 or args[0].size > LARGEST_ARRAY:
-        raise Unsupported("MP106", f"{HERE} creates a tensor from a NumPy array in a way that a graph can't hold.")
+        text = f"{HERE} creates a tensor from a NumPy array in a way that a graph can't hold."
+        raise Unsupported("MP106", text, hint="Create the tensor outside the region, and pass it in.")
     if share:
         ops.host.share_array(args[0])
     *numbers, dtype = array_parts(args[0])
@@ -252,7 +253,8 @@ def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any)
         return lambda result: result
     if attr == "data" and tensor.requires_grad and is_a(value, torch.Tensor) and tensor.shape != value.shape:
         ops.values.reshaped_leaf = True
-    raise Unsupported("MP106", f"{HERE} is assigned, which no graph can do.")
+    hint = "Copy values into the tensor (`with torch.no_grad(): x.copy_(values)`), or assign it outside the region."
+    raise Unsupported("MP106", f"{HERE} is assigned, which no graph can do.", hint=hint)
 
 
 # An operation is one event: neither our handler nor the Python inside the operation is monitored.

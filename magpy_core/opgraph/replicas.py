@@ -69,16 +69,15 @@ class Replicas:
             own = {id(p) for bucket in replica.buckets for p in bucket}
             several += bool(reached & own)
             if several > 1:  # their hooks run in the order in which gradients arrive
-                raise Unsupported("MP106", f"{HERE} differentiates several DistributedDataParallel modules at once.")
+                text = f"{HERE} differentiates several DistributedDataParallel modules at once."
+                raise Unsupported("MP106", text, hint="Wrap one module that contains both, and call that.")
             if reached & own and not own <= reached:
-                raise Unsupported(
-                    "MP106", f"{HERE} leaves parameters of a DistributedDataParallel module without a gradient."
-                )
+                text = f"{HERE} leaves parameters of a DistributedDataParallel module without a gradient."
+                raise Unsupported("MP106", text, hint="Freeze what isn't trained: `parameter.requires_grad_(False)`.")
             reached -= own
         if reached & self.parameters:
-            raise Unsupported(
-                "MP106", f"{HERE} differentiates a DistributedDataParallel module a second time after it was called."
-            )
+            text = f"{HERE} differentiates a DistributedDataParallel module a second time after it was called."
+            raise Unsupported("MP106", text, hint="Add up the losses, and differentiate their sum.")
 
     def average(self, leaves: Collection[torch.Tensor], record: Record) -> None:
         """The gradients of ``leaves`` have been accumulated: average those of replicas over the processes."""

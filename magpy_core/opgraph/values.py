@@ -41,6 +41,7 @@ class Values:
         self.reshaped_leaf = False
         """Whether ``.data`` of a tensor that requires a gradient has just been replaced by one of another shape."""
         self._known: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
+        self._ids: dict[torch.fx.Node, int] = {}  # ids: another reference would count as the program's
         self._shaped_by_data: set[int] = set()
         self._containers: list[Any] = []
         self._unsearched = 0  # since the last search for unreachable values
@@ -55,8 +56,13 @@ class Values:
         found = self._known.get(id(tensor))
         return None if found is None else found[1]
 
+    def tensor(self, node: torch.fx.Node) -> torch.Tensor | None:
+        found = self._known.get(self._ids.get(node, 0))
+        return None if found is None else found[0]
+
     def add(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         self._known[id(tensor)] = (tensor, node)
+        self._ids[node] = id(tensor)
 
     def mark_shaped_by_data(self, tensor: torch.Tensor) -> None:
         self._shaped_by_data.add(id(tensor))
@@ -74,7 +80,8 @@ class Values:
         Unsupported for a result that can't be part of a graph."""
         if is_a(result, torch.Tensor):
             if kinds.kind_of(result) == kinds.TENSOR and type(result) not in (torch.Tensor, torch.nn.Parameter):
-                raise Unsupported("MP106", f"An operation returns a {type(result).__name__}, a tensor subclass.")
+                text = f"An operation returns a {type(result).__name__}, a tensor subclass."
+                raise Unsupported("MP106", text, hint="Pass it a plain tensor: `x.as_subclass(torch.Tensor)`.")
             if id(result) not in outside:  # an input that an operation returns keeps its node
                 self.add(result, node)
             if from_data:
@@ -92,7 +99,7 @@ class Values:
             or (is_a(result, (bool, int, float, complex)) and not node.all_input_nodes)
         ):
             text = f"An operation returns a {type(result).__name__}, which can't be part of an operator graph."
-            raise Unsupported("MP106", text)
+            raise Unsupported("MP106", text, hint="Call it outside the region, and pass its result in.")
 
     def _bind_parts(
         self, parts: Iterable[tuple[Any, Any]], node: torch.fx.Node, outside: Container[int], from_data: bool
@@ -128,6 +135,7 @@ class Values:
 
     def clear(self) -> None:
         self._known.clear()
+        self._ids.clear()
         self._containers.clear()
 
 

@@ -39,7 +39,8 @@ class Writes:
         """Prepare for an in-place operation: inference tensors among its arguments don't count versions."""
         uncounted = [t for t in tensors if t.is_inference()]
         if any(id(t) in self.inputs.guarded or is_view(t) for t in uncounted):
-            raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, which no guard can detect.")
+            text = f"{HERE} changes an inference tensor from outside, which no guard can detect."
+            raise Unsupported("MP106", text, hint="Create it under `torch.no_grad()`, not `torch.inference_mode()`.")
         self._memory.update(map(storage_key, uncounted))
 
     def guard_history(self, written: list[Any]) -> bool:
@@ -77,4 +78,5 @@ class Writes:
         masked = plain in ("setitem", "index_put") and any(t.dtype is torch.bool for t in tensors if t is not written)
         if plain not in _KEEPS_LAYOUT or masked:
             text = f"{HERE} writes a tensor that isn't contiguous; compiled code would change the strides of later results."
-            self.host.refuse("MP902", text, site=self.host.site)
+            hint = "Make it contiguous before, or what it is made from: `mask = mask.contiguous()`."
+            self.host.refuse("MP902", text, hint=hint, site=self.host.site)

@@ -73,6 +73,7 @@ class Age(BasicTracker):
                 self.journal.refuse(
                     "MP111",
                     f"State outside the region ({kinds.bounded_repr(obj)}) was reached in a way the monitor can't follow.",
+                    hint="Pass it to the region, or keep it in an attribute or a global variable.",
                     values=(Value("object", kinds.bounded_repr(obj)),),
                     site=site,
                 )

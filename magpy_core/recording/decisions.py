@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Any
 
 from magpy_core._compat.torch.value_tests import how_to_avoid
-from magpy_core.findings import Finding, Severity, Value
+from magpy_core.findings import HERE, Finding, Severity, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.monitor.positions import is_user_file
@@ -19,6 +19,7 @@ from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.ledger import Decision
 from magpy_core.refgraph.kinds import is_a
 
+_MOST = 2000  # decisions in a call that is worth recording
 _IN_LIBRARY = (
     "The test is in a library, where the path ends: pass an argument that avoids it, or call it outside the region."
 )
@@ -31,6 +32,7 @@ class Decisions(BasicTracker):
     """Each decision cuts the graph, is checked before it as a condition, or is checked after it."""
 
     _fixed: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers fixed by earlier branches, by id
+    _asked: int = field(default=0, init=False)
     _cuts: list[tuple[Finding, str]] = field(default_factory=list, init=False)  # findings of cuts, and what they depend on
 
     def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
@@ -50,6 +52,7 @@ class Decisions(BasicTracker):
         condition = None if asserted else conditions.condition(self.ledger.ops, sym)
         cut = condition is None and not (asserted or self.ledger.fullgraph)
         place = self.journal.places.now(site, self.journal.site).location if cut else None
+        self._asked += not (asserted or self.ledger.fullgraph)
         self.ledger.decisions.append(Decision(sym, outcome, last, site, asserted or self.ledger.fullgraph, condition, place))
         if not asserted or self.ledger.fullgraph:  # an assertion is checked after the branches that follow it
             self._fixed[id(sym)] = sym
@@ -89,6 +92,16 @@ class Decisions(BasicTracker):
         if cut and found is not None and what != "sizes":
             self.journal.obstacles.append(found)
             self._cuts.append((found, read if number else f"This branch depends on {read}, a tensor value"))
+
+    @property
+    def are_too_many(self) -> bool:
+        return self._asked > _MOST
+
+    def give_up(self, site: Any) -> None:
+        """What is recorded from here on would serve nobody: end the recording, which makes the call slow."""
+        text = f"{HERE} runs in a call that has asked for tensor values {_MOST} times, each of which would cut the graph."
+        hint = "Read many values at once (`for value in values.tolist():`), or do this outside the region."
+        self.journal.abort(text, site, "MP102", hint)
 
     def hold(self) -> None:
         """At the end of a run with a backward pass: if a compiled graph can hold its writes until all decisions are known,

@@ -48,6 +48,8 @@ class Dispatch(Tracker):
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.journal.site = site
+        if self.basics.decisions.are_too_many:
+            self.basics.decisions.give_up(site)
         self.basics.pauses.in_call = False
         self.basics.stack.enter(site, consumer_of(fn), number_read_from(fn, args))
         if self.basics.stack.torch is not None:

@@ -96,7 +96,7 @@ class Exit(Tracker):
         if not ops.leaves.drop(results):
             site = next(iter(ops.leaves.made.values()))
             text = f"{HERE} makes a tensor require a gradient for a backward pass outside of the region."
-            self.journal.refuse("MP106", text, site=site)
+            self.journal.refuse("MP106", text, hint="Call `requires_grad_()` outside the region.", site=site)
             return False
         return True
 
@@ -127,7 +127,8 @@ class Exit(Tracker):
         for node, entry in self.refgraph.errors:
             if node.obj.__traceback__ is not entry:
                 text = f"A `{type(node.obj).__name__}` from outside is raised and caught; replay can't extend its traceback."
-                self.journal.refuse("MP110", text, place=self.journal.places.raised(node.obj))
+                hint = "Create the exception where it is raised."
+                self.journal.refuse("MP110", text, hint=hint, place=self.journal.places.raised(node.obj))
 
     def _refuse_kept_error(self, error: BaseException) -> None:
         """Report an exception that was raised inside and leaves the region, at the line that raised it."""

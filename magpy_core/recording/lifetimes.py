@@ -27,7 +27,7 @@ class Lifetimes(Tracker):
             self.journal.abort(text, site, hint=hint)
         elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
             text = "A weak reference with a callback is created here; replay can't repeat when the callback runs."
-            self.journal.abort(text, site)
+            self.journal.abort(text, site, hint="Create the weak reference outside the region.")
 
     def call_weakref(self, site: Any, fn: Any) -> None:
         if (node := self.refgraph.node(fn)) is None:
@@ -36,7 +36,8 @@ class Lifetimes(Tracker):
         target = weakref.ref.__call__(fn)
         if self.held_only_by_snapshots(target):
             del target
-            self.journal.abort(f"{HERE} reads a weak reference to an object that only the recording keeps alive.", site)
+            text = f"{HERE} reads a weak reference to an object that only the recording keeps alive."
+            self.journal.abort(text, site, hint="Keep the object itself.")
         self.facts.values.read(self.sources.make("deref", node.source, None), target, site)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
@@ -46,7 +47,7 @@ class Lifetimes(Tracker):
             for value in itertools.chain.from_iterable(content) if snapshot.kind == kinds.DICT else content:
                 if kinds.has_finalizer(type(value)):
                     text = f"This holds a {type(value).__name__}; replay can't repeat when its `__del__` runs."
-                    self.journal.abort(text, self.journal.site)
+                    self.journal.abort(text, self.journal.site, hint="Change the container outside the region.")
 
     def held_only_by_snapshots(self, obj: Any) -> bool:
         """Whether the region has removed ``obj`` from an object that it has changed, so that only the snapshot holds it."""

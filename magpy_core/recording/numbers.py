@@ -94,7 +94,10 @@ class Numbers(BasicTracker):
             v = stack.pop()
             budget -= 1
             if budget < 0:
-                self.journal.refuse("MP111", f"{HERE} passes too large a container to native code for guards.", site=site)
+                text = f"{HERE} passes too large a container to native code for guards."
+                self.journal.refuse(
+                    "MP111", text, hint="Read only the elements that are needed, or keep the data in a tensor.", site=site
+                )
                 return
             if type(v) in kinds.NUMBER_TYPES:
                 sym = self.ledger.scalars.get(v)

@@ -143,7 +143,8 @@ class OperatorHost:
             raise Unsupported("", "")
         if self.basics.age.is_made_inside(tensor):
             raise Unsupported("MP105", f"{HERE} uses a tensor that no recorded operation produced.")
-        raise Unsupported("MP111", f"{HERE} uses a tensor that was reached in a way the monitor can't follow.")
+        text = f"{HERE} uses a tensor that was reached in a way the monitor can't follow."
+        raise Unsupported("MP111", text, hint="Pass the tensor to the region, or keep it in an attribute of the module.")
 
     def guard_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None:
         for written, field_name, _, _ in self.ledger.field_writes:
@@ -155,7 +156,8 @@ class OperatorHost:
         hooks: dict[int, Callable[..., Any]] = tensor._backward_hooks  # type: ignore[assignment]
         node = self.ledger.refgraph.add(hooks, self.sources.make("field", source, HOOKS))
         if node.snapshot is not None:
-            raise Unsupported("MP106", f"{HERE} calls hooks that the region has changed.")
+            text = f"{HERE} calls hooks that the region has changed."
+            raise Unsupported("MP106", text, hint="Register and remove hooks outside the region.")
         self.facts.contents.read_all(node, self.journal.site)
         for hook in hooks.values():
             self.guard_hook(hook)

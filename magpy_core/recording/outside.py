@@ -192,7 +192,8 @@ class Outside(Tracker):
         for var, entry, site in self._context_entry.values():
             if var.get(ABSENT) is not entry:
                 text = f"The context variable `{var.name}` stays changed after the region; replay can't repeat it."
-                self.journal.refuse("MP110", text, site=site)
+                hint = f"Set it outside the region, or back at its end: `{var.name}.reset(token)`."
+                self.journal.refuse("MP110", text, hint=hint, site=site)
 
     def lock_used(self, site: Any, obj: Any, name: str, fn: Any) -> None:
         """A lock from outside indicates other threads, and replay does not hold it. A cache's statistics are not replayed

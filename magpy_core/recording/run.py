@@ -95,10 +95,11 @@ def run(
             if made is not FAILED:
                 trace, live = made
                 trace.refgraph.release()
+    has_tensors = journal.aborted or any(True for _ in ledger.ops.values)
     recording.close()
     if trace is not None and verify.enabled():
         verify_trace(trace)
-    return Recorded(journal, trace, live)
+    return Recorded(journal, trace, live, has_tensors)
 
 
 def _undo(ledger: Ledger) -> None:

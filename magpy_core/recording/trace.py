@@ -99,6 +99,8 @@ class Recorded:
     journal: Journal
     trace: Trace | None
     live: Live
+    has_tensors: bool = True
+    """Whether a tensor was given to the run, or made in it."""
 
     @property
     def findings(self) -> list[Finding]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from magpy_core.findings import Finding, Location, Recompile, RegionSummary
+from magpy_core.monitor.positions import is_user_file
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
@@ -55,6 +56,10 @@ class StepCounts:
         else:
             self._held = [held for held in self._held if held.capture() is not None]
             self._held.append(_Held(weakref.ref(capture), counted))
+
+    def since_step(self, calls: int) -> int:
+        """How many of ``calls`` calls of the region have been made since the last step ended."""
+        return calls - self._calls
 
     def stepped(self, calls: int, *, plain: bool) -> list[Finding]:
         """A step has ended, with ``calls`` calls of the region so far: the findings that were true in it."""
@@ -118,16 +123,22 @@ class RegionLog:
             for finding in findings:
                 self.listeners.on_finding(finding)
 
-    def make_facts(self, why: str) -> None:
-        """No one need act on what has been found, because of ``why``."""
+    def make_facts(self, why: str, *, of_libraries: bool = False) -> None:
+        """No one need act on what has been found, because of ``why``. ``of_libraries``: only on what happens in libraries,
+        although the user's code may call them."""
         found = [finding for finding in self.findings.values() if finding.is_actionable]
+        if of_libraries:
+            found = [finding for finding in found if not is_user_file((finding.location, *finding.path)[-1].file)]
         for finding in found:
             finding.make_fact(why)
         self.notify(found)
 
-    def recorded(self, capture: Capture | None, findings: Iterable[Finding]) -> None:
-        """A monitored run of the region has become ``capture``, or can't be captured."""
+    def recorded(self, capture: Capture | None, findings: Iterable[Finding], *, computes: bool = True) -> None:
+        """A monitored run of the region has become ``capture``, or can't be captured. ``computes``: whether it has tensors;
+        a module without, such as a transform of images, has no graph to miss."""
         self.counts.holds(capture, [self.add(finding) for finding in findings])
+        if not computes:
+            self.make_facts("it computes no tensor, so there is nothing to compile")
         if capture is not None and self.listeners.step() >= 3:
             self.captures_after_step_3 += 1
 

@@ -423,7 +423,7 @@ class Region:
         if capture is None and recorded.refused and self.learned.withdraw():
             return None  # with sizes and numbers as they are, the next call may be captured
         findings = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
-        self.log.recorded(capture, findings)
+        self.log.recorded(capture, findings, computes=recorded.has_tensors or self.kind != "module")
         self.log.obstacles = recorded.obstacles + (self.log.obstacles if capture is not None else [])
         if capture is not None:
             self.captures = [capture, *self.captures]

@@ -131,6 +131,10 @@ def fused_loss_finding(region: str, where: Location, saved_bytes: int, device: s
 
 
 _NOT_MADE = ("absent", "None")  # what state is before the first call creates it
+_FUNCTION_HINT = "Define the function once, outside the loop: each new function object needs a capture of its own."
+_NUMBERS_HINT = "Let it be a float from the start (`0.0` instead of `0`): an int and a float need a capture each."
+_FOR_ONE_CHANGE = (_FUNCTION_HINT, _NUMBERS_HINT)
+"""Hints that save a capture although the value changes once."""
 _VALUE_HINT = "If the value differs in every call, keep it out of the region or limit it to a few distinct values."
 
 
@@ -156,12 +160,14 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     others = f" ({more} other values changed too)" if more > 0 else ""
     text = f"{changed}, so {region.name} was captured again{others}."
     finding = Finding("MP201", text, place, hint=_recompile_hint(failure), region=region.id, values=values, path=path)
-    is_state = (failure.old in _NOT_MADE or failure.new == UNASSIGNED) and not any(
+    is_repeated = any(
         known.code == "MP201" and known.location == place and known.values[0].name == failure.name
         for known in region.findings.values()
     )
-    if recordings == 1 or is_state or _has_two_states(failure):
-        # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to fix
+    is_state = failure.old in _NOT_MADE or failure.new == UNASSIGNED
+    once = not is_repeated and finding.hint not in _FOR_ONE_CHANGE
+    if recordings == 1 or once or _has_two_states(failure) or (is_state and more > 0):
+        # warm-up (state made on the first call, train and eval, another object): worth knowing, nothing to fix
         finding.severity_override = Severity.INFORMATION
         if not finding.hint.startswith(NO_ACTION):
             finding.hint = f"{NO_ACTION} if it happens once. {finding.hint}"
@@ -175,7 +181,7 @@ def _short(old: str, new: str) -> tuple[str, str]:
 
     def rounded(text: str) -> str:
         try:
-            return f"{float(text):.6g}" if "." in text else text
+            return text if "." not in text else f"{float(text):.6g}" if float(text) % 1 else f"{float(text):.1f}"
         except ValueError:
             return text
 
@@ -196,9 +202,9 @@ def _recompile_hint(failure: Failure) -> str:
     if failure.name.endswith((".shape", ".stride()")):
         return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."
     if failure.old.startswith("<function") and failure.new.startswith("<function"):
-        return "Define the function once, outside the loop: each new function object needs a capture of its own."
+        return _FUNCTION_HINT
     if {_number_type(failure.old), _number_type(failure.new)} == {"int", "float"}:
-        return "Let it be a float from the start (`0.0` instead of `0`): an int and a float need a capture each."
+        return _NUMBERS_HINT
     if failure.number:
         return "The region depends on the exact number: keep it in a 0-d tensor, or out of conditions and sizes."
     return _VALUE_HINT

@@ -67,7 +67,7 @@ class Session:
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}
         self._names: dict[str, int] = {}
-        self._step_functions = StepFunctions(self._listeners)
+        self._step_functions = StepFunctions(self._listeners, lambda: self._regions.values())
 
     def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Region:
         """The region of ``key``, created on first use."""

@@ -6,11 +6,12 @@ finding that says what keeps the step from being one graph. Key types: StepFunct
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from magpy_core.findings import Finding
+from magpy_core.opgraph.backward import FROM_OUTSIDE
 from magpy_core.regions.log import Listeners
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class StepFunction:
 class StepFunctions:
     """The step functions of a session."""
 
-    def __init__(self, listeners: Listeners) -> None:
-        self._listeners = listeners
+    def __init__(self, listeners: Listeners, regions: Callable[[], Iterable[Region]]) -> None:
+        self._listeners, self._regions = listeners, regions
         self._all: list[StepFunction] = []
 
     def add(self, region: Region, parts: Iterable[Region], *, may_be_cut: bool = False) -> StepFunction:
@@ -80,6 +81,7 @@ class StepFunctions:
                 reasons = _reasons(region) if function.obstacles is None else function.obstacles
                 failed = [self._why_not(region, finding) for finding in reasons]
                 function.failed = list({finding.key: finding for finding in failed}.values())  # one of several paths
+                self._without_forward_pass(function)
                 self._notify(function.failed)
             elif region.hits or (finally_ and region.captures):
                 function.is_on_trial = False
@@ -97,6 +99,25 @@ class StepFunctions:
     def _why_not(region: Region, finding: Finding) -> Finding:
         text = f"This keeps the training step `{region.name}` from being one graph: {finding.message}"
         return replace(finding, code="MP406", message=text, region=None, severity_override=None)
+
+    def _without_forward_pass(self, function: StepFunction) -> None:
+        """What gets its loss from outside is no whole step. A function with one forward pass in each step could be one; the
+        passes of an episode are as many as it has steps, and a loop's forward pass was cut off for another reason."""
+        outside = [finding for finding in function.failed if FROM_OUTSIDE in finding.message]
+        if not outside:
+            return
+        name, inside = function.region.name, [part for part, _ in function.parts]
+        passes = [r.log.counts.since_step(r.calls) for r in self._regions() if r.kind == "module" and r not in inside]
+        if function.region.kind == "step":
+            why = f"the forward pass is not in this part of `{name}`"
+        elif max(passes, default=0) > 1:
+            why = f"a step has many forward passes, outside of `{name}`"
+        else:
+            for finding in outside:
+                finding.hint = f"Run the forward pass in `{name}` as well."
+            return
+        for finding in function.failed:
+            finding.make_fact(why)
 
     def repeat(self, findings: Iterable[Iterable[Finding]]) -> None:
         """Makes facts of what a finding of a region says at the same place."""

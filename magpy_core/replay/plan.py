@@ -37,6 +37,7 @@ _IMPURE_KEYS = (
     "The keys of a dict or set written here have a Python `__hash__` or `__eq__`: replay can't repeat the write without "
     "running that code again."
 )
+_MADE_OUTSIDE = "Create it once, outside the region, or return the plain data that it is made of."
 _SLOTS = frozenset({"attr", "cell", "dict_item", "item", "list_item", "slot"})
 # Guarded by identity, but a rebuilt instance is equivalent.
 _EQUIVALENT_IF_REBUILT = (types.GenericAlias, types.UnionType, re.Pattern, types.CodeType)
@@ -44,6 +45,15 @@ _EQUIVALENT_IF_REBUILT = (types.GenericAlias, types.UnionType, re.Pattern, types
 
 def _not_rebuildable(what: str) -> str:
     return f"{what} created in the region leaves it, but replay can't rebuild it."
+
+
+def _instead(tp: type) -> str:
+    """What to do about an object of a type that replay can't rebuild."""
+    if "__next__" in vars(tp):
+        return "Return a list: `list(values)`, or `[f(x) for x in values]` for a generator."
+    if str(tp.__module__).startswith("numpy"):
+        return "Return the tensor, and convert it behind the call of the region."
+    return _MADE_OUTSIDE
 
 
 class Planner:
@@ -82,7 +92,8 @@ class Planner:
             if not isinstance(value, _EQUIVALENT_IF_REBUILT) and self.is_internal(value):
                 what = next((noun for tp, noun in _NOUNS.items() if isinstance(value, tp)), "object")
                 name = getattr(value, "__qualname__", type(value).__name__)
-                raise MadeInside("MP110", _not_rebuildable(f"The {what} `{name}`"))
+                hint = f"Define the {what} once, outside the region." if what != "object" else _MADE_OUTSIDE
+                raise MadeInside("MP110", _not_rebuildable(f"The {what} `{name}`"), hint=hint)
             return Const(value)
         if node is not None:
             return Outside(node.source)
@@ -91,12 +102,12 @@ class Planner:
         found = self._built.get(id(value))
         if found is not None:
             if id(value) in self._open:
-                raise Unsupported("MP110", f"A `{type(value).__name__}` that contains itself leaves the region.")
+                text = f"A `{type(value).__name__}` that contains itself leaves the region."
+                raise Unsupported("MP110", text, hint="Let the inner one hold a name or an index of the outer one.")
             return found[1]
         if self.is_internal(value) is False:
-            raise Unsupported(
-                "MP111", f"A `{type(value).__name__}` leaves the region, but the monitor doesn't know its access path."
-            )
+            text = f"A `{type(value).__name__}` leaves the region, but the monitor doesn't know its access path."
+            raise Unsupported("MP111", text, hint="Pass it to the region, or keep it in an attribute of the module.")
         if isinstance(value, BaseException):
             self.error_leaves(value)
         frozen = kind == kinds.TUPLE or type(value) in _CALLS or isinstance(value, frozenset)
@@ -115,7 +126,8 @@ class Planner:
         if found is None:
             raise Unsupported("MP105", "A tensor that leaves the region was created by an operation that was not recorded.")
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
-            raise Unsupported("MP110", _not_rebuildable(f"A `{type(value).__name__}`"))
+            hint = "Return a plain tensor: `x.as_subclass(torch.Tensor)`."
+            raise Unsupported("MP110", _not_rebuildable(f"A `{type(value).__name__}`"), hint=hint)
         self.outputs.setdefault(found)
         return GraphValue(found)
 
@@ -136,11 +148,11 @@ class Planner:
         if tp is types.SimpleNamespace:
             base = object
         if base is None or kind == kinds.OPAQUE or str(tp.__module__).startswith(("_io", "numpy")):
-            raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
+            raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"), hint=_instead(tp))
         slots = {name: slot_value(value, name) for name in slot_names(tp)}
         build.slots = [(name, self.expression(held)) for name, held in slots.items() if held is not ABSENT]
         if kind in (kinds.DICT, kinds.SET) and not keys_have_pure_hash(value):
-            raise Unsupported("MP110", _IMPURE_KEYS)
+            raise Unsupported("MP110", _IMPURE_KEYS, hint="Use strings, numbers or tuples of them as keys.")
         if kind == kinds.DICT:
             build.how = "dict"
             build.items = [(self.expression(k), self.expression(v)) for k, v in natives.entries(value)]
@@ -151,7 +163,7 @@ class Planner:
             build.items = [self.expression(v) for v in natives.elements(value)]
             build.extra = value.maxlen if kind == kinds.DEQUE else None
         elif base is not object:
-            raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
+            raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"), hint=_instead(tp))
         build.attrs = self._attrs(value)
         return build
 
@@ -171,7 +183,7 @@ class Planner:
             if node.source.kind == "dict" and not _is_namespace_of_function(node):
                 continue  # an object's own __dict__: the object's node has the same changes
             if not node.snapshot.can_probe_unobserved(node.forced):
-                raise Unsupported("MP110", _IMPURE_KEYS)
+                raise Unsupported("MP110", _IMPURE_KEYS, hint="Use strings, numbers or tuples of them as keys.")
             for change in node.snapshot.changes(node.forced):
                 self.change_found(node, change)
                 if self._writes_back_its_source(node, change):

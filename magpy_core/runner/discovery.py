@@ -224,13 +224,18 @@ class Discovery:
         if self._monitoring.finds_step_functions:
             from magpy_core._compat.torch.backward_watch import watch_backward
 
-            watch_backward(self._step_functions.passes_back, self._step_functions.leaves)
+            self._clock.has_trained = False
+            watch_backward(self._passes_back, self._step_functions.leaves)
         if self._monitoring.cuts_step_functions:
             from magpy_core._compat.torch.dynamo_watch import COMPILER, before_first_frame
             from magpy_core.stretches.originals import restore
 
             ImportHook(lambda: before_first_frame(restore), COMPILER).install()
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
+
+    def _passes_back(self) -> None:
+        self._clock.has_trained = True
+        self._step_functions.passes_back()
 
     def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
         from torch.nn.parallel import DistributedDataParallel
@@ -346,17 +351,16 @@ class Discovery:
             region = self._optimizers.get(args[0])
             if region is None:
                 region = self.find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
-            refused = bool(getattr(region, "disabled", ""))
-            if refused and (region in self._wrappers or len(args) > 1 or kwargs):
+            if self._gives_way(region, args, kwargs):
                 region.calls += 1
-                if region in self._wrappers:
-                    region.log.make_facts("the optimizer inside is a region in its place")
-                region = None  # what it calls may be regions: the optimizer it wraps, the model in its closure
+                region = None
         self._local.step = _Step(args[0] if args else None, self._optimizers.get(args[0]) if args else None)
         try:
             out = func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
         finally:
             self._local.step = None
+        if region is not None and self._gives_way(region, args, kwargs):
+            self._has_given_way(region)
         inside = self._monitoring.in_region()
         self._clock.optimizer_stepped(inside=inside)
         if not inside:
@@ -364,6 +368,19 @@ class Discovery:
                 self._step_functions.stepped(args[0])
             self._clock.check()
         return out
+
+    def _gives_way(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether what the step of ``region`` calls may be regions in its place: the optimizer that it wraps, the model in
+        its closure."""
+        refused = bool(getattr(region, "disabled", ""))
+        return refused and (region in self._wrappers or len(args) > 1 or bool(kwargs))
+
+    def _has_given_way(self, region: Any) -> None:
+        """``region`` has just been refused: findings that no one need act on any more become facts."""
+        if region in self._wrappers:
+            region.log.make_facts("the optimizer inside is a region in its place")
+        else:
+            region.log.make_facts("the model inside is a region of its own", of_libraries=True)
 
     def _inner_step(self, outer: _Step, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The step of an optimizer that another one wraps: part of that one's, or a region if that one can't be."""

@@ -189,6 +189,8 @@ class Monitoring:
             except Exception as exc:
                 self.failed("MagPy could not end monitoring", exc)
         report = self.report(entrypoint)
+        if self.clock.only_evaluates:
+            self._forward.step(self.clock.module_calls)  # its calls are all the steps that it has
         self._forward.finish()
         if self.compiles:
             self._pace.finish(self.clock.count, report.step)

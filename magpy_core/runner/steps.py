@@ -36,12 +36,19 @@ class StepClock:
         self.limit = self._next_stop = limit
         self.optimizer_steps = self.module_calls = self._stops = self._unannounced = 0
         self.has_optimizer = self.stopped = False
+        self.has_trained: bool | None = None
+        """Whether there was a backward pass; None: not known."""
         self._start = time.monotonic()
         self._marks: dict[str, float] = {}
 
     @property
     def count(self) -> int:
         return self.optimizer_steps if self.has_optimizer else self.module_calls
+
+    @property
+    def only_evaluates(self) -> bool:
+        """Whether the program has an optimizer, as it could train, but does not."""
+        return self.has_optimizer and not self.optimizer_steps and self.has_trained is False
 
     def mark(self, name: str) -> None:
         """Records when ``name`` first happened, in seconds since the user's code began."""

@@ -11,6 +11,7 @@ import pytest
 
 from magpy_core.runner import bootstrap
 from magpy_core.runner.launch import RunRequest, launch
+from magpy_core.runner.request import SESSIONS
 from tests.programs.runner_help import PYTHON, ROOT, byte_compile, environment, plainly, under_magpy, write
 
 pytestmark = pytest.mark.slow  # each of them starts a program
@@ -247,6 +248,21 @@ def test_it_ends_before_the_last_step(tmp_path: Path) -> None:
     assert "after 2 of 3 steps" in ran.finding("MP909").message
     to_the_end = under_magpy(tmp_path, script="prog.py", steps=0)
     assert to_the_end.outcome.kind == "ok" and "MP909" not in to_the_end.codes
+
+
+@pytest.mark.parametrize(
+    ("rest", "codes"),
+    [
+        ("for _ in range(4): net(torch.ones(2, 3))", set()),
+        ("for _ in range(2): net(torch.ones(2, 3))", {"MP909"}),
+        ("for _ in range(4): net(torch.ones(2, 3)).sum().backward()", {"MP909"}),  # the first step never came
+    ],
+    ids=["evaluates", "evaluates_little", "trains"],
+)
+def test_the_steps_of_an_evaluation_are_its_calls(tmp_path: Path, rest: str, codes: set[str]) -> None:
+    train(tmp_path, rest)
+    ran = under_magpy(tmp_path, script="prog.py", steps=3, session_factory=SESSIONS["magpy"], backend="eager")
+    assert ran.outcome.kind == "ok" and {code for code in ran.codes if code.startswith("MP9")} == codes
 
 
 @pytest.mark.parametrize("options", [{"script": "prog.pyc"}, {"module": "prog"}], ids=["script", "module"])

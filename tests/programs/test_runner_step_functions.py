@@ -351,7 +351,92 @@ def test_what_follows_from_another_obstacle_is_none(tmp_path: Path) -> None:
             print(f"{learn():.6f}")
         """,
     )
-    assert "loss.backward()" in ran.finding("MP406").message
+    finding = ran.finding("MP406")
+    assert "loss.backward()" in finding.message and finding.is_actionable
+    assert finding.hint == "Run the forward pass in `learn` as well."
+
+
+@pytest.mark.slow
+def test_no_function_can_hold_the_forward_passes_of_an_episode(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        from collections import deque
+
+        values = []
+
+        def learn():
+            weights = deque()
+            for i in range(len(values)):
+                weights.appendleft(float(i))
+            loss = (torch.cat(values).squeeze(1) * torch.tensor(weights)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            del values[:]
+            return loss.item()
+
+        for i, x in enumerate(batches):
+            for _ in range(2 + i % 3):
+                values.append(model(x[:1]))
+            print(f"{learn():.6f}")
+        """,
+    )
+    findings = [finding for finding in ran.outcome.report.findings if finding.code == "MP406"]
+    assert len(findings) == 2 and not any(finding.is_actionable for finding in findings)
+    assert all("many forward passes, outside of `learn`" in finding.hint for finding in findings)
+    assert all(r.complete and r.hits for r in ran.outcome.report.regions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("call", "is_users"), [("uuid.uuid4()", False), ("time.time()", True)])
+def test_what_a_library_does_in_a_closure(tmp_path: Path, call: str, is_users: bool) -> None:
+    """The optimizer gives way to the model in its closure. What is the user's own can be moved, as it can be anywhere."""
+    ran = run(
+        tmp_path,
+        f"""
+        import time, uuid
+
+        def closure(x):
+            optimizer.zero_grad()
+            {call}
+            loss = model(x).square().mean()
+            loss.backward()
+            return loss
+
+        for x in batches:
+            print(f"{{optimizer.step(lambda: closure(x)).item():.6f}}")
+        """,
+        mode="check",
+    )
+    assert ran.regions() == {"model: Sequential": 11, "optimizer: Adam": 12}
+    assert ran.finding("MP103").is_actionable == is_users
+    assert is_users or "the model inside is a region of its own" in ran.finding("MP103").hint
+
+
+@pytest.mark.slow
+def test_a_module_without_tensors_has_nothing_to_compile(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        """
+        import bz2
+
+        class Packed(nn.Module):
+            def forward(self, text):
+                return len(bz2.compress(text))
+
+        class Scaled(nn.Module):
+            def forward(self, x):
+                return x * len(bz2.compress(b"three"))
+
+        packed, scaled = Packed(), Scaled()
+        for x in batches:
+            print(packed(b"one, two"), scaled(x).sum().item())
+        """,
+        mode="check",
+    )
+    found = {finding.region: finding.is_actionable for finding in ran.outcome.report.findings if finding.code == "MP104"}
+    assert found == {"packed: Packed": False, "scaled: Scaled": True}
 
 
 def test_a_clock_around_a_step_is_left_out_of_its_graph(tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ class Arguments(AccessTracker):
             budget -= natives.length(v)
             if budget < 0:
                 text = f"{HERE} passes a very large container to native code: too many elements for guards."
-                self.journal.refuse("MP111", text, site=site)
+                self.journal.refuse(
+                    "MP111", text, hint="Read only the elements that are needed, or keep the data in a tensor.", site=site
+                )
                 return
             if shallow is None or depth < shallow:
                 stack.extend((x, depth + 1) for x in (natives.values(v) if is_a(v, dict) else natives.elements(v)))

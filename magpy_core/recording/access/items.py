@@ -62,7 +62,7 @@ class Items(AccessTracker):
             return
         if is_a(key, weakref.ref):
             text = f"{HERE} uses a weak reference as a dict key: guards can't check the object that it refers to."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse("MP111", text, hint="Use a name or a number of the object as the key.", site=site)
         else:
             self.dict_item(node, key, site)
 

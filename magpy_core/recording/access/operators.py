@@ -180,7 +180,7 @@ class Operators(AccessTracker):
             return
         if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep the object alive
             text = f"{HERE} looks up a weak reference in a set: guards can't check the object that it refers to."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse("MP111", text, hint="Use a name or a number of the object instead.", site=site)
         elif node.kind == kinds.DICT:
             self.access.items.dict_key(node, item, site)
         elif node.kind in kinds.CONTAINERS:

@@ -9,13 +9,14 @@ import gc
 import threading
 import types
 import weakref
+from dataclasses import field
 from typing import Any
 
 import torch
 from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
-from magpy_core.findings import HERE
+from magpy_core.findings import HERE, NO_ACTION
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.recording.access.ports import AccessTracker
@@ -35,11 +36,15 @@ _FIXED_FIELDS = {"__name__", "__qualname__", "__module__", "__doc__", "__class__
 _STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 _OBSERVED = (types.FunctionType, *GETTERS)  # getters whose reads are observed
 _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
+_PASS_IT_IN = "Read it outside the region, and pass the value in."
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
 class Reads(AccessTracker):
     """Handlers of attribute and cell reads."""
+
+    _made_inside: dict[int, tuple[weakref.ref[Any], bool]] = field(default_factory=dict, init=False)
+    """What is known of functions and classes, by id."""
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__getattribute__(obj, name)``: the default lookup, without Python overrides."""
@@ -90,11 +95,19 @@ class Reads(AccessTracker):
         decorated = type(value) is types.FunctionType and value.__code__.co_filename.startswith(TORCH_FOLDER)
         if not decorated and not (site.name == "__class__" and is_a(value, type)):
             return False
-        if any(value is made for made in gc.get_objects(0)):
+        if self._is_made_inside(value):
             return False
         if decorated:
             self.facts.functions.guard(value)
         return True
+
+    def _is_made_inside(self, value: Any) -> bool:
+        """Whether the region has created a function or a class. Searched for once: a long recording makes many objects."""
+        reference, is_made = self._made_inside.get(id(value), (None, False))
+        if reference is None or reference() is not value:
+            is_made = any(value is made for made in gc.get_objects(0))
+            self._made_inside[id(value)] = weakref.ref(value), is_made
+        return is_made
 
     def attr_read(self, site: Any, obj: Any) -> None:
         self.journal.site = site
@@ -102,7 +115,7 @@ class Reads(AccessTracker):
 
     def thread_local(self, site: Any) -> None:
         text = f"{HERE} uses a `threading.local`, which has different attributes in each thread."
-        self.journal.refuse("MP111", text, site=site)
+        self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
 
     def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
         tp = obj if is_a(obj, type) else type(obj)
@@ -119,7 +132,9 @@ class Reads(AccessTracker):
         if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.facts.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
-            self.journal.refuse("MP111", f"{HERE} reads {a_type(obj)}, whose state other code can change.", site=site)
+            text = f"{HERE} reads {a_type(obj)}, whose state other code can change."
+            hint = "Pass in the object that it refers to." if tp in weakref.ProxyTypes else "Wait for it outside the region."
+            self.journal.refuse("MP111", text, hint=hint, site=site)
         elif issubclass(tp, threading.local):
             self.thread_local(site)
         if (name in _POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
@@ -235,7 +250,7 @@ class Reads(AccessTracker):
             return  # the object determines it
         elif type(raw) is not property or raw.fget is not None:
             text = f"{HERE} reads `.{name}`, a property implemented in C: guards can't check it."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
 
     def native_getattr(self, obj: Any, getter: Any, name: str, site: Any) -> None:
         """``__getattr__ = dict.__getitem__`` and similar: reads of native code have no events."""
@@ -243,7 +258,7 @@ class Reads(AccessTracker):
             self.access.callbacks.called(site, getter, [(obj, name)], ())
         elif not is_a(getter, (*_OBSERVED, staticmethod, classmethod)):
             text = f"{HERE} looks up `{name}` through {a_type(getter)}: guards can't check that."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse("MP111", text, hint="Write `__getattr__` as a Python method.", site=site)
 
     def custom_dict_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """Guard an attribute, or its absence, of an object whose ``__dict__`` is a subclass of dict: the object itself."""
@@ -296,7 +311,7 @@ class Reads(AccessTracker):
                 return
             if kinds.kind_of(value) == kinds.OPAQUE:
                 text = f"{HERE} reads `.{name}` of {a_type(obj)}: guards can't check it."
-                self.journal.refuse("MP111", text, site=site)
+                self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
             else:
                 self.facts.values.read(self.sources.make("field", node.source, name), value, site)
 
@@ -307,6 +322,10 @@ class Reads(AccessTracker):
         if hidden and not (place := self.journal.places.now(site, self.journal.site)).deeper:
             text = "has no autograd history: autograd can't detect a write to it, and gradients may be wrong."
             hint = "`.detach()` has the same values and memory, and such a write raises."
+            if obj.is_leaf:
+                hint = "Use the tensor itself under `torch.no_grad()`, without `.data`: autograd detects a write to that."
+                if self.ledger.ops.graph.find_nodes(op="call_function", target=torch.autograd.grad, sort=False):
+                    hint = f"{NO_ACTION} after the backward pass. {hint}"
             self.journal.note("MP308", f"{self.journal.quoted_expression(site) or 'This'} {text}", hint=hint, place=place)
         node = self.refgraph.node(obj)
         if lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
@@ -317,6 +336,6 @@ class Reads(AccessTracker):
                 self.facts.values.read(self.sources.attr(node.source, name), d[name], site, None)
             elif obj not in self.ledger.ops.values:
                 text = f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source."
-                self.journal.refuse("MP111", text, site=site)
+                self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
         elif node is not None:  # an instance attribute would shadow a method of the class
             self.facts.roots.guard_absent(node.source, name, site)

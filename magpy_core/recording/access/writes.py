@@ -24,6 +24,8 @@ from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.ir import MadeInside
 
+_ONE_BY_ONE = "Set the attributes one by one, of an object with a plain `__dict__`."
+
 
 class Writes(AccessTracker):
     """Handlers of writes and deletions."""
@@ -84,7 +86,8 @@ class Writes(AccessTracker):
         if before is not None and kinds.has_finalizer(type(before)):
             text = f"{HERE} replaces a `{type(before).__name__}`; replay can't repeat when its `__del__` runs."
             del before
-            self.journal.abort(text, site)
+            hint = "Replace it outside the region, or free what it holds by a method of its own."
+            self.journal.abort(text, site, hint=hint)
 
     def slot_written(self, node: Node, op: str, key: Any, value: Any, site: Any) -> Snapshot:
         """An event shows that a slot of ``node`` is about to be set to ``value``, or deleted."""
@@ -119,7 +122,8 @@ class Writes(AccessTracker):
             known = self.refgraph.node(obj) is not None or obj not in self.ledger.ops.values
             if known and not lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
                 text = f"{HERE} sets an attribute of a tensor that existed before the region; replay can't repeat that."
-                self.journal.refuse("MP110", text, site=site)
+                hint = "Keep the value in an attribute of the module, or in a dict by the tensor's name."
+                self.journal.refuse("MP110", text, hint=hint, site=site)
         elif is_a(obj, (type, types.FunctionType)):
             self._definition_attr(obj, name, site, value)
         elif is_a(obj, types.ModuleType):
@@ -162,9 +166,10 @@ class Writes(AccessTracker):
             return
         if (custom := custom_dict(obj)) is not None and custom is not obj:
             text = f"{HERE} is set on {a_type(obj)}, whose `__dict__` is not a plain dict: replay can't repeat that."
-            self.journal.refuse("MP110", text, site=site)
+            self.journal.refuse("MP110", text, hint=_ONE_BY_ONE, site=site)
         if name == "__dict__":
-            self.journal.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
+            text = f"{HERE} replaces the whole `__dict__`, which replay can't repeat."
+            self.journal.refuse("MP110", text, hint=_ONE_BY_ONE, site=site)
         deleter = lookup.class_lookup(tp, "__delattr__")[0]
         plain = not lookup.is_data_descriptor(raw) or is_a(raw, types.MemberDescriptorType)
         unset = deleted and plain and not is_a(deleter, types.FunctionType)  # otherwise observed Python code does it
@@ -228,7 +233,7 @@ class Writes(AccessTracker):
             self.facts.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
             text = f"{HERE} writes an item of {a_type(obj)} that existed before the region; replay can't repeat that."
-            self.journal.refuse("MP110", text, site=site)
+            self.journal.refuse("MP110", text, hint="Keep the data in a tensor or a list, or write it outside.", site=site)
             return
         self.facts.classes.member(type(obj), "__setitem__", site)
         node = self.before_write(obj, site)
@@ -271,7 +276,8 @@ class Writes(AccessTracker):
         """``tensor.grad = value``: an effect on a tensor from outside."""
         node = self.refgraph.node(tensor)
         if node is None and tensor in self.ledger.ops.values:
-            self.journal.refuse("MP106", f"{HERE} assigns the gradient of a tensor created inside the region.")
+            text = f"{HERE} assigns the gradient of a tensor created inside the region."
+            self.journal.refuse("MP106", text, hint="Keep the gradient in a variable of its own.")
             return
         self.ledger.field_writes.append((tensor, name, value, self.journal.site))
         if node is not None:

@@ -41,7 +41,7 @@ class PythonCalls(Tracker):
             self.facts.functions.missing_arguments(site, fn, args, kwargs)
         if self.access.globals._of_code.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
             text = f"The function `{fn.__qualname__}` runs with two different sets of globals."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse("MP111", text, hint="Pass what differs as arguments, to one function.", site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never intercepted
             self.nodes.random_state.call(site, fn)
             return

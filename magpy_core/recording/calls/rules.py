@@ -252,7 +252,10 @@ class Rules(Tracker):
         if fn is vars and kinds.kind_of(node.obj) != kinds.IDENTITY:
             self.access.reads.getset(node, node.obj, "__dict__", site)
         else:
-            self.journal.refuse("MP111", f"{HERE} reads all names of an object, which guards can't check.", site=site)
+            hint = "Name the attributes that are needed: `getattr(settings, name)` for each name of a list."
+            self.journal.refuse(
+                "MP111", f"{HERE} reads all names of an object, which guards can't check.", hint=hint, site=site
+            )
 
     @rule(_warnings.warn)
     def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

@@ -141,7 +141,9 @@ class Contents(FactTracker):
         node.contents_read = True
         if len(pairs) > _PY_CONTENT_LIMIT:
             text = f"{HERE} reads {a_type(obj)} with {len(pairs)} elements in full: too many to guard."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse(
+                "MP111", text, hint="Read only the elements that are needed, or keep the data in a tensor.", site=site
+            )
             return
         for k, v in pairs:
             slot = self.facts.values.item_slot(node, k)

@@ -19,6 +19,7 @@ from magpy_core.refgraph.node import Node
 _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
 _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
+_NAMED = "Reach what is behind it by a name: an argument, an attribute or a global variable."
 _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
 
 
@@ -98,7 +99,7 @@ class Functions(FactTracker):
             self.attributes(fn)  # reads of the dict are observed
         elif name in _HIDDEN_PARTS:
             text = f"{HERE} reads `{name}` of a function: the monitor can't follow what is reached through it."
-            self.basics.age.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
+            self.basics.age.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text, hint=_NAMED), site))
         elif not lookup.missing(lookup.class_lookup(types.FunctionType, name)[0]):
             if (node := self.refgraph.node(fn)) is not None and id(fn) not in self.basics.age.only_inside:
                 self._read_field(fn, node, name, site)

@@ -90,7 +90,11 @@ class Values(FactTracker):
         if kind == kinds.OPAQUE:
             refgraph.read(source, guard.IS, value, site)
             if type(value) in weakref.ProxyTypes:
-                self.journal.refuse("MP111", f"{HERE} reads a weak proxy, whose object has no source.", site=site)
+                text, hint = (
+                    f"{HERE} reads a weak proxy, whose object has no source.",
+                    "Pass in the object that it refers to.",
+                )
+                self.journal.refuse("MP111", text, hint=hint, site=site)
         elif kind == kinds.OBJECT:
             self.native_facts(source, value, site)
         refgraph.add(value, source)

@@ -42,7 +42,7 @@ class Caches(Tracker):
         impure = next((a for a in (*args, *kwargs.values()) if not has_pure_hash(a)), None)
         if impure is not None:
             text = f"{HERE} passes {a_type(impure)} to a cache: guards would run its `__hash__` and `__eq__`."
-            self.journal.refuse("MP111", text, site=site)
+            self.journal.refuse("MP111", text, hint="Pass numbers, strings or tuples of them.", site=site)
             return
         self.facts.roots.const_root(fn)
         wrapped = getattr(fn, "__wrapped__", None)
@@ -53,7 +53,8 @@ class Caches(Tracker):
         made_inside = all(t in self.ledger.ops.values and self.ledger.ops.inputs.is_inside(t) for t in tensors)
         if tensors and not (made_inside and before.maxsize in (1, None)):  # of several values, it evicts one after the other
             text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a graph can't do."
-            self.journal.refuse_call("MP106", text, site=site)
+            hint = "Call the function without its cache (`f.__wrapped__(x)`), or cache by numbers such as `x.shape`."
+            self.journal.refuse_call("MP106", text, hint=hint, site=site)
             return
         self.access.arguments.read(site, args, kwargs)
 
@@ -62,7 +63,8 @@ class Caches(Tracker):
                 self._returned(site, fn, args, kwargs, before, result)
             elif fn.cache_info().misses == before.misses:
                 text = f"`{getattr(fn, '__name__', '?')}` returns a value that its cache kept for a tensor of the region."
-                self.journal.refuse("MP106", text, site=site)
+                hint = "Call the function without its cache: `f.__wrapped__(x)`."
+                self.journal.refuse("MP106", text, hint=hint, site=site)
             elif before.maxsize == 1:
                 self._occupied[id(fn)] = (fn, site)
             return result  # a cache can't know a tensor that was created in this call: the function runs each time
@@ -100,7 +102,7 @@ class Caches(Tracker):
                 self.refgraph.read(node.source, guard.IDENTITY, a, site)
             elif kind not in (kinds.SCALAR, kinds.IDENTITY):
                 text = f"{HERE} calls a cached function with {a_type(a)}, which guards can't check."
-                self.journal.refuse("MP111", text, site=site)
+                self.journal.refuse("MP111", text, hint="Pass numbers, strings or tuples of them.", site=site)
                 return
         root = self.facts.roots.const_root(fn).source
         self._guard_state(fn, before, site)

@@ -32,7 +32,8 @@ class ParallelCalls(Tracker):
         replicas = self.ledger.ops.leaves.replicas
         if self.ledger.ops.op_depth or self.basics.pauses.in_checkpoint:  # the call may be repeated
             replicas.cannot_record = True
-            self.journal.refuse("MP106", f"{HERE} calls a DistributedDataParallel module inside one operation.")
+            text = f"{HERE} calls a DistributedDataParallel module inside one operation."
+            self.journal.refuse("MP106", text, hint="Call the wrapped module there: `model.module(x)`.")
             return False
         for name in data_parallel.fields_read(module):
             self.access.reads.attr(module, name, None)  # not worth a finding each

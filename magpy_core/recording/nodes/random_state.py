@@ -12,6 +12,8 @@ import torch
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
+_HINT = "Seed, save and restore random streams outside the region: draws in it continue them."
+
 
 class RandomState(Tracker):
     """Calls of ``torch.random``."""
@@ -20,13 +22,13 @@ class RandomState(Tracker):
         """A function of torch.random: it reads or sets a random stream."""
         if not self.ledger.ops.op_depth:
             text = f"`torch.{fn.__name__}` reads or sets a random stream inside the region."
-            self.journal.refuse_call("MP106", text, site=site)
+            self.journal.refuse_call("MP106", text, hint=_HINT, site=site)
 
     def without_event(self, frame: Any) -> bool:
         """A frame of torch.random without a call event."""
         if not self.basics.pauses.in_own_code_of_checkpoint() and not self.ledger.ops.op_depth:
             text = f"`torch.{frame.f_code.co_name}` reads or sets a random stream inside the region."
-            self.journal.refuse_call("MP106", text)
+            self.journal.refuse_call("MP106", text, hint=_HINT)
         return False
 
 

@@ -50,6 +50,16 @@ def test_other_values_that_go_on_changing_are_not() -> None:
     assert not findings[1].hint.startswith("No action")
 
 
+def test_another_value_that_changes_once_is_a_fact() -> None:
+    compiled = magpy_core.compile(lambda x, scale: x * 2 if scale == "a" else x * 3, backend="eager", dynamic=False)
+    for size, scale in [(2, "a"), (2, "b"), (3, "b")]:
+        compiled(torch.ones(size), scale)
+    mode, shape = [finding for finding in region_of(compiled).findings.values() if finding.code == "MP201"]
+    assert "x.shape" in shape.message and not mode.is_actionable and not shape.is_actionable
+    compiled(torch.ones(4), "b")
+    assert [f.is_actionable for f in region_of(compiled).findings.values() if f.code == "MP201"] == [False, False, True]
+
+
 def test_state_that_is_made_and_dropped_is_not() -> None:
     findings = captured_again([("mode", "b"), ("cache", torch.ones(1)), ("cache", None), ("cache", [1]), ("cache", None)])
     state = [finding for finding in findings if finding.values[0].name.endswith("cache")]
