@@ -161,7 +161,7 @@ class Session:
         for region in self._regions.values():
             region.forget()
         self._regions = {}
-        self._step_functions = StepFunctions(self._listeners)
+        self._step_functions = StepFunctions(self._listeners, self._regions.values)
 
     def details(self) -> list[RegionDetail]:
         """Every capture in full."""
