@@ -356,3 +356,22 @@ def test_no_descriptor_is_leaked(tmp_path: Path) -> None:
         under_magpy(tmp_path, script="prog.py")
         under_magpy(tmp_path, script="prog.py", python="/no/such/python")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_time_of_a_suspended_program_does_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "import os\nprint('begun', flush=True)\nwhile not os.path.exists('go'):\n    pass\nprint('end')")
+    passed = 0.0
+    clock = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + passed)
+    lines: list[bytes] = []
+    with launch(request(tmp_path, script="prog.py", stdout=lines.append)) as run:
+        assert next(m["type"] for m in run if m["type"] == "started")
+        program = psutil.Process(run._programs[0].collector.pid)
+        run.suspend()
+        deadline = clock() + 60
+        while program.status() != psutil.STATUS_STOPPED:
+            assert clock() < deadline
+        passed = 3600.0
+        run.resume()
+        (tmp_path / "go").touch()
+        assert run.outcome.kind == "ok" and b"".join(lines) == b"begun\nend\n"

@@ -5,6 +5,8 @@ Usage: ``python -m tests.unit.cli.live_driver MESSAGES PROGRAM [OPTIONS]``; MESS
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -36,9 +38,19 @@ class Handle:
         self._process.wait()
 
     def interrupt(self) -> None:
-        self._process.terminate()
+        os.killpg(self._process.pid, signal.SIGINT)
 
-    cancel = interrupt
+    def cancel(self) -> None:
+        self._process.kill()
+
+    def suspend(self) -> None:
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.killpg(self._process.pid, signal.SIGCONT)
+
+    def resized(self) -> None:
+        os.killpg(self._process.pid, signal.SIGWINCH)
 
 
 def main(messages: str, program: str, *options: str) -> None:
