@@ -59,7 +59,7 @@ export async function pictureTerminal({ browser, python, env, program, entry, in
   await page.addStyleTag({ path: join(xterm, "css", "xterm.css") });
   await page.addScriptTag({ path: join(xterm, "lib", "xterm.js") });
   await page.evaluate(([bytes, rows, cols]) => new Promise((done) => {
-    const options = { rows, cols, fontSize: 14, fontFamily: "DejaVu Sans Mono, monospace", theme: { background: "#181818" } };
+    const options = { rows, cols, scrollback: 0, fontSize: 14, fontFamily: "DejaVu Sans Mono, monospace", theme: { background: "#181818" } };
     const terminal = new window.Terminal(options);
     terminal.open(document.getElementById("terminal"));
     terminal.write("$ magpy-lsp run train.py\r\n");
