@@ -210,7 +210,7 @@ def doctor(python: str | None, output_format: str, inductor: bool, timeout: floa
     sys.exit(run_checks(python, output_format, inductor=inductor, timeout=timeout, color=color))
 
 
-@cli.group()
+@cli.group(short_help="Show or empty the folder of compiled code.")
 def cache() -> None:
     """Show or empty the folder that keeps compiled code from run to run."""
 
