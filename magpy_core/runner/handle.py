@@ -270,6 +270,7 @@ class RunHandle:
         if pid is None:
             self.cancel(wait=False)
             return
+        self._programs[0].collector.interrupted = True
         with suppress(ProcessLookupError, PermissionError):  # it has ended
             os.killpg(pid, signal.SIGINT)
 
@@ -288,6 +289,8 @@ class RunHandle:
 
     def _signal(self, number: signal.Signals) -> None:
         """To the process group of each program. Uses no lock: the caller may handle a signal itself."""
+        if self._process is None or self._process.poll() is not None:
+            return  # its group may be another's by now
         for program in self._programs:
             if program.collector.pid is not None:
                 with suppress(ProcessLookupError, PermissionError):  # it has ended

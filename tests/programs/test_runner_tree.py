@@ -348,6 +348,20 @@ def test_interrupt_is_ctrl_c(tmp_path: Path) -> None:
     assert lines.data.endswith(b"saved\n")
 
 
+@pytest.mark.parametrize(("ends", "kind", "codes"), [("pass", "cancelled", []), ("1 / 0", "failed", ["MP905"])])
+def test_the_users_interrupt_is_no_failure_of_the_program(tmp_path: Path, ends: str, kind: str, codes: list[str]) -> None:
+    waits = "import os, threading\ntry:\n    print(os.getpid(), flush=True)\n    threading.Event().wait()\n"
+    write(tmp_path, f"{waits}finally:\n    {ends}\n")
+    lines = Lines()
+    with launch(request(tmp_path, script="prog.py", stdout=lines)) as handle:
+        for message in handle:
+            if message["type"] == "started":
+                lines.processes()
+                handle.interrupt()
+        outcome = handle.outcome
+    assert (outcome.kind, [f.code for f in outcome.report.findings]) == (kind, codes)
+
+
 def test_no_descriptor_is_leaked(tmp_path: Path) -> None:
     write(tmp_path, "")
     under_magpy(tmp_path, script="prog.py")
