@@ -6,7 +6,7 @@ Key functions: actions_for, starting.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -123,13 +123,14 @@ def _lsp(document: Document, at: Position, encoding: str) -> types.Position:
 
 
 def starting(
-    lenses: Iterable[types.CodeLens], wanted: types.Range, request: ActionRequest, commands: Collection[str]
+    lenses: Iterable[types.CodeLens], wanted: types.Range, request: ActionRequest, titles: Mapping[str, str]
 ) -> list[types.CodeAction]:
-    """What the lenses of these lines do, for a client without lenses."""
+    """What the lenses of these lines do, for a client without lenses. ``titles``: of the commands in question; if empty, the
+    lens's own."""
     actions = [
-        types.CodeAction(f"MagPy: {lens.command.title}", types.CodeActionKind.Source, command=lens.command)
+        types.CodeAction(f"MagPy: {titles[command.command] or command.title}", types.CodeActionKind.Source, command=command)
         for lens in lenses
-        if lens.command is not None and lens.command.command in commands
+        if (command := lens.command) is not None and command.command in titles
         if wanted.start.line <= lens.range.start.line <= wanted.end.line
     ]
     return [action for action in actions if _wanted(action, request.only)]

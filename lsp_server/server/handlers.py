@@ -238,7 +238,8 @@ def _register_features(server: MagpyServer) -> None:
         starts: list[types.CodeAction] = []
         if not server.has_lenses and document.path is not None:
             lenses = lenses_of(document, await server.settings_for(document.uri))
-            starts = starting(lenses, params.range, request, (codelens.CHECK, codelens.RUN_COMPILED, codelens.CANCEL))
+            titles = {codelens.CHECK: "", codelens.RUN_COMPILED: "", codelens.CANCEL: "Cancel"}
+            starts = starting(lenses, params.range, request, titles)
         found = [(run, finding, where) for run, finding, _, where in server.board.within(document.key, params.range)]
         return actions_for(document, found, list(server.board.runs()), request) + starts
 
