@@ -6,6 +6,7 @@ Usage: ``python -m tests.unit.cli.live_driver MESSAGES PROGRAM [OPTIONS]``; MESS
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -33,8 +34,12 @@ class Handle:
     def __iter__(self) -> Iterator[Message]:
         decoder = Decoder()
         with self._messages:
-            while data := self._messages.read(4096):
-                yield from decoder.feed(data)
+            while True:
+                # As the runner does: a signal that comes just before a wait is handled after it, so none is endless.
+                if select.select([self._messages], [], [], 0.1)[0]:
+                    if not (data := self._messages.read(4096)):
+                        break
+                    yield from decoder.feed(data)
         self._process.wait()
 
     def interrupt(self) -> None:

@@ -64,8 +64,8 @@ input("end? ")
 def start(tmp_path: Path) -> Iterator[Callable[..., Screen]]:
     opened: list[Screen] = []
 
-    def start(kind: type[Screen], source: str) -> Screen:
-        opened.append(kind(tmp_path, source))
+    def start(kind: type[Screen], source: str, *options: str) -> Screen:
+        opened.append(kind(tmp_path, source, *options))
         return opened[-1]
 
     yield start
@@ -101,6 +101,19 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_brings_the_panel_back(sta
     shell.no_more_messages()
     shell.shows("the report")
     assert shell.is_clean
+
+
+def test_without_a_panel_the_program_stops_as_well(start: Callable[..., Shell]) -> None:
+    shell = start(Shell, ASKS, "--no-live")
+    shell.shows("word?")
+    shell.type("\x1a")
+    shell.until_stopped()
+    shell.type("echo for'the'shell\n")
+    shell.shows("fortheshell")  # the program, which waits for a word, has not read it
+    shell.type("fg\n")
+    shell.type("tree\n")
+    shell.shows("read tree")
+    assert "read echo" not in shell.text and "read fg" not in shell.text
 
 
 def test_in_the_background_there_is_no_panel(start: Callable[..., Shell]) -> None:
@@ -159,7 +172,15 @@ def test_a_signal_that_is_ignored_stays_so(start: Callable[..., Screen]) -> None
 
 
 def test_ctrl_c_is_the_programs_and_the_report_follows(start: Callable[..., Shell]) -> None:
-    source = 'try:\n    input("go? ")\nexcept KeyboardInterrupt:\n    print("saved before the end")\n'
+    source = """
+        import time
+        try:
+            print("go?")
+            while True:
+                time.sleep(0.01)  # a signal just before a long wait does not end that
+        except KeyboardInterrupt:
+            print("saved before the end")
+    """
     shell = with_panel(start(Shell, source), "go?")
     shell.type("\x03")
     shell.shows("saved before the end")
