@@ -11,7 +11,6 @@ import os
 import pty
 import select
 import shlex
-import signal
 import subprocess
 import sys
 import termios
@@ -21,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyte
 
 from magpy_core.findings import StepReport
@@ -133,9 +133,16 @@ class Screen:
             pass
         return self.process.returncode
 
+    def _started(self) -> list[psutil.Process]:
+        """What is still there of what it has started, also without a parent: programs have sessions of their own."""
+        marker = str(self._fifo.parent)
+        return [p for p in psutil.process_iter(["cmdline"]) if any(marker in part for part in p.info["cmdline"] or ())]
+
     def close(self) -> None:
+        for process in self._started():
+            process.kill()
         if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
             self.process.wait()
         for fd in (self._ours, self.theirs, self._messages):
             if fd is not None:
@@ -160,8 +167,3 @@ class Shell(Screen):
 
     def until_stopped(self) -> None:
         self.until(lambda s: "Stopped" in s.text and s.lines[s.screen.cursor.y] == self.prompt.strip(), "the shell's prompt")
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            os.write(self._ours, b"\x03\n kill -9 $(jobs -p); exit\n")
-        super().close()

@@ -103,9 +103,12 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_brings_the_panel_back(sta
     assert shell.is_clean
 
 
-def test_without_a_panel_the_program_stops_as_well(start: Callable[..., Shell]) -> None:
-    shell = start(Shell, ASKS, "--no-live")
+def test_without_a_panel_the_program_stops_as_well(start: Callable[..., Shell], tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    shell = start(Shell, ASKS, "--no-live", "--events", str(events))
     shell.shows("word?")
+    shell.progress(1)
+    shell.until(lambda s: events.exists() and '"progress"' in events.read_text(), "that the run is followed")
     shell.type("\x1a")
     shell.until_stopped()
     shell.type("echo for'the'shell\n")
