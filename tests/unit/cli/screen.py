@@ -167,3 +167,9 @@ class Shell(Screen):
 
     def until_stopped(self) -> None:
         self.until(lambda s: "Stopped" in s.text and s.lines[s.screen.cursor.y] == self.prompt.strip(), "the shell's prompt")
+        self.until(Shell._answers, "an answer of the shell")
+
+    def _answers(self) -> bool:
+        """Whether an empty line has got another prompt: what is typed while bash takes the terminal back may be lost."""
+        self.type("\n")
+        return self._read(0.5) and self.lines.count(self.prompt.strip()) > 1
