@@ -20,7 +20,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu gpu-report soundness lint types format docs site bench findings e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu gpu-report soundness lint types format docs site bench findings e2e pictures vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
@@ -36,6 +36,7 @@ help:
 	@echo "make bench      speed table and JSON    make docs      run the tour, build the site strictly"
 	@echo "make site       the pages as a site to read offline, in lsp_server/site (magpy-lsp docs --open)"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
+	@echo "make pictures   make the screenshots of README and documentation anew"
 
 # -------------------------------------------------------------- environment
 
@@ -160,6 +161,10 @@ vsix: vscode-extension/node_modules/.stamp
 
 e2e: $(VENV)/.dev-ready vsix
 	cd vscode-extension && MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
+
+# The pictures of README, documentation and walkthrough, made anew; some show times, so only on a quiet machine.
+pictures: $(VENV)/.dev-ready vsix
+	cd vscode-extension && MAGPY_E2E_PICTURES=yes MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
 
 clean:
 	rm -rf build dist artifacts lsp_server/site *.egg-info vscode-extension/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

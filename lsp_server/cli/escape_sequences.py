@@ -16,6 +16,9 @@ _RELATIVE = frozenset(b"mABCDEFGK")
 _MODES = frozenset(b"hl")
 _SCREEN_MODES = frozenset({b"3", b"6", b"47", b"69", b"1047", b"1048", b"1049"})  # another size, origin, screen
 _HARMLESS = frozenset(b"=>")  # of the keypad
+# Modes that nobody expects afterwards: cursor keys, mouse, another screen. Without 25, no cursor is shown.
+_LASTING = (b"1", b"1000", b"1002", b"1003", b"1004", b"1006", b"47", b"1047", b"1049")
+_CURSOR = b"25"
 _LONGEST = 8192  # bytes of a sequence; what is longer is none
 
 
@@ -26,6 +29,8 @@ class EscapeSequences:
     def __init__(self) -> None:
         self.takes_screen = False
         self._held = b""
+        self._modes: dict[bytes, bool] = {_CURSOR: True}
+        self._has_margins = False
 
     def whole(self, data: bytes) -> bytes:
         """What a terminal can be given now of the output so far: it ends neither in a sequence nor in a character, so that
@@ -35,12 +40,35 @@ class EscapeSequences:
         for found in _SEQUENCE.finditer(data):
             end = found.end()
             self.takes_screen = self.takes_screen or _places(found)
+            self._note(found)
         begun = _BEGINNING.search(data, end)
         cut = begun.start() if begun is not None else len(data) - _begun(data)
         if len(data) - cut > _LONGEST:
             cut = len(data)
         self._held = data[cut:]
         return data[:cut]
+
+    def leaving(self) -> bytes:
+        """Undoes what the program has switched on and not off again, the screen last."""
+        margins = b"\x1b7\x1b[r\x1b8" if self._has_margins else b""
+        off = b"".join(b"\x1b[?%bl" % mode for mode in _LASTING if self._modes.get(mode))
+        return margins + (b"" if self._modes[_CURSOR] else b"\x1b[?25h") + off
+
+    def returning(self) -> bytes:
+        """Switches it on again; the screen is empty until the program draws."""
+        on = b"".join(b"\x1b[?%bh" % mode for mode in reversed(_LASTING) if self._modes.get(mode))
+        return on + (b"" if self._modes[_CURSOR] else b"\x1b[?25l")
+
+    def _note(self, found: re.Match[bytes]) -> None:
+        if found["simple"] == b"c":  # everything as at first
+            self._modes, self._has_margins = {_CURSOR: True}, False
+        if found["between"] or not found["final"]:
+            return
+        final, params = found["final"], found["params"]
+        if final == b"r" and params[:1] != b"?":
+            self._has_margins = bool(params)
+        elif final in (b"h", b"l") and params[:1] == b"?":
+            self._modes.update(dict.fromkeys(params[1:].split(b";"), final == b"h"))
 
     def rest(self) -> bytes:
         """What is held back, after the end of the output."""

@@ -21,6 +21,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from lsp_server.cli.deferred_signals import DeferredSignals, leave_by
 from lsp_server.cli.events import EventFile
 from lsp_server.cli.live import LiveDisplay, is_possible
 from lsp_server.cli.settings import ResolvedSettings
@@ -39,6 +40,9 @@ class Handle(Protocol):
     def __iter__(self) -> Iterator[Message]: ...
     def interrupt(self) -> None: ...
     def cancel(self) -> None: ...
+    def suspend(self) -> None: ...
+    def resume(self) -> None: ...
+    def resized(self) -> None: ...
     @property
     def outcome(self) -> Outcome: ...
 
@@ -76,11 +80,14 @@ class Runs:
     def follow(self) -> list[Finished]:
         """Runs all programs and waits for their end; results in the order of the entrypoints. Main thread only."""
         before = signal.signal(signal.SIGINT, self._on_interrupt)
+        stops = DeferredSignals(self._on_stop)
+        stops.install([signal.SIGTSTP])
         try:
             if len(self._effectives) == 1:
                 return [self._run_one(self._effectives[0])]
             return self._run_in_parallel()
         finally:
+            stops.remove()
             signal.signal(signal.SIGINT, before)
             self._events.close()
 
@@ -88,6 +95,15 @@ class Runs:
         self.interrupt_count += 1
         # On another thread: the code that this handler interrupts may hold a handle's lock.
         threading.Thread(target=self.interrupt if self.interrupt_count == 1 else self.cancel, daemon=True).start()
+
+    def _on_stop(self, number: signal.Signals) -> None:
+        """Ctrl-Z reaches us alone. The programs stop and go on with us: else they would read what is typed for the shell."""
+        handles = list(self._handles)  # without the lock, which the code that the signal interrupts may hold
+        for handle in handles:
+            handle.suspend()
+        leave_by(number)
+        for handle in handles:
+            handle.resume()
 
     def interrupt(self) -> None:
         self._stop("interrupt")
@@ -129,9 +145,9 @@ class Runs:
         return self._ended(effective, handle)
 
     def _run_live(self, effective: ResolvedSettings) -> Finished:
-        with LiveDisplay(effective) as shown:
+        with LiveDisplay(effective, self._on_stop) as shown:
             handle = self._start(effective, stdout=shown.fd, stderr=shown.fd)
-            shown.started()
+            shown.started(handle.resized if handle is not None else None)
             if handle is None:
                 return _not_started(effective)
             for message in self._events.follow(effective, handle):

@@ -121,8 +121,9 @@ def _first_baseline(root: Path, check: Callable[[list[str]], int]) -> int:
 
 def _nothing_found(root: Path, pyproject: Path) -> str:
     example = _PLACEHOLDER.replace("\n", "\n    ")
+    where = "This folder" if root == Path.cwd() else _shown(root)
     return (
-        f'{_shown(root)} has no script that runs a model: none imports torch and has `if __name__ == "__main__":` or a '
+        f'{where} has no script that runs a model: none imports torch and has `if __name__ == "__main__":` or a '
         f"training loop at its top level.\nName your program: `magpy-lsp init path/to/train.py`, or write in "
         f"{_shown(pyproject)}\n\n    {example}\n\nNo program yet? `magpy-lsp demo` shows MagPy on an example."
     )

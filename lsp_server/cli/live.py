@@ -10,12 +10,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 from lsp_server.cli.bottom_panel import BottomPanel, write_all
+from lsp_server.cli.deferred_signals import DeferredSignals, leave_by
 from lsp_server.cli.escape_sequences import EscapeSequences
 from lsp_server.cli.live_panel import panel_lines
 from lsp_server.cli.program_terminal import ProgramTerminal
@@ -24,7 +24,8 @@ from lsp_server.formats.live import LiveRun
 
 _INTERVAL = 0.5
 _NARROWEST = 40
-_LEAVING = (signal.SIGTSTP, signal.SIGTERM)  # after which the shell has the terminal
+_LEAVING = (signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # after which the shell has the terminal
+_PATIENCE = 1.0  # seconds for a thread that writes; if the terminal takes nothing (Ctrl-S), we could not write either
 
 
 def is_possible(effective: ResolvedSettings) -> bool:
@@ -40,9 +41,12 @@ def is_possible(effective: ResolvedSettings) -> bool:
 
 
 class LiveDisplay:
-    """A context manager. ``fd``: for the program's stdout and stderr; call ``started`` when it has them."""
+    """A context manager. ``fd``: for the program's stdout and stderr; call ``started`` when it has them.
 
-    def __init__(self, effective: ResolvedSettings) -> None:
+    ``on_stop``: stops the program and ourselves, and returns when both go on.
+    """
+
+    def __init__(self, effective: ResolvedSettings, on_stop: Callable[[signal.Signals], None]) -> None:
         self._color = effective.color
         self._out = sys.stdout.fileno()
         self._run = LiveRun(effective.steps)
@@ -50,26 +54,26 @@ class LiveDisplay:
         self._sequences = EscapeSequences()
         self._terminal = ProgramTerminal(self._out, self._print)
         self.fd = self._terminal.fd
-        self._lock = threading.RLock()  # re-entrant: a signal may arrive while this thread draws
-        self._begun = self._gone = False
+        self._begun = self._gone = self._away = False
         self._ended = threading.Event()
         self._ticker = threading.Thread(target=self._tick, daemon=True, name="magpy-panel")
-        self._handlers: dict[signal.Signals, Any] = {}
+        self._lock = threading.Lock()
+        self._on_stop = on_stop
+        self._leaving = DeferredSignals(self._leave)
 
     def __enter__(self) -> LiveDisplay:
         self._terminal.resize(*self._panel.size)
-        for number in _LEAVING:
-            if signal.getsignal(number) is signal.SIG_DFL:
-                self._handlers[number] = signal.signal(number, self._leave)
+        self._leaving.install(_LEAVING)
         return self
 
-    def started(self) -> None:
-        self._terminal.started()
+    def started(self, on_resize: Callable[[], None] | None) -> None:
+        """``on_resize``: tells the program that its terminal has another size; None if it could not be started."""
+        self._terminal.started(on_resize)
         self._ticker.start()
 
     def take(self, message: Mapping[str, Any]) -> None:
         """Handles a message of the run."""
-        with self._lock:
+        with self._leaving.deferred(), self._lock:
             try:
                 self._run.take(message)
             except (KeyError, TypeError, ValueError, AttributeError):
@@ -82,16 +86,18 @@ class LiveDisplay:
         self._ended.set()
         if self._ticker.is_alive():
             self._ticker.join()
-        self._terminal.close()
-        with self._lock:
-            self._to_screen(self._sequences.rest())
-            self._remove()
-        for number, before in self._handlers.items():
-            signal.signal(number, before)
+        with self._leaving.deferred():
+            self._terminal.close()
+            with self._lock:
+                self._to_screen(self._sequences.rest())
+                self._remove()
+                self._to_screen(self._sequences.leaving())  # the program was killed while it had the screen
+        self._leaving.remove()
 
     def _print(self, data: bytes) -> None:
         """The program's output, on its way to the screen."""
         with self._lock:
+            self._return()
             self._run.output(data)
             whole = self._sequences.whole(data)
             if self._sequences.takes_screen and not self._gone:
@@ -108,11 +114,12 @@ class LiveDisplay:
     def _tick(self) -> None:
         while not self._ended.wait(_INTERVAL):
             with self._lock:
+                self._return()
                 self._draw()
 
     def _draw(self) -> None:
         rows, columns = self._panel.size
-        if not self._begun or self._gone or not self._in_foreground():
+        if not self._begun or self._gone or not self._terminal.is_ours():
             self._terminal.resize(rows, columns)
             return
         lines = panel_lines(self._run.text(), columns, self._color)
@@ -128,16 +135,24 @@ class LiveDisplay:
             self._panel.clear()
         self._terminal.resize(*self._panel.size)
 
-    def _in_foreground(self) -> bool:
+    def _leave(self, number: signal.Signals) -> None:
+        """Ctrl-Z, or the end: the terminal is as we found it, and then the signal has its own effect."""
+        alone = self._lock.acquire(timeout=_PATIENCE)
         try:
-            return os.tcgetpgrp(self._out) == os.getpgrp()
-        except OSError:
-            return True  # not our controlling terminal: nothing else has it
+            if alone:
+                self._remove()
+                self._to_screen(self._sequences.leaving())
+                self._terminal.give_back()
+                self._away = True
+            self._on_stop(number) if number == signal.SIGTSTP else leave_by(number)
+        finally:
+            if alone:
+                self._lock.release()
 
-    def _leave(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z, or the end: without the panel, and then as the signal's own effect is."""
-        with self._lock:
-            self._remove()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-        signal.signal(number, self._leave)  # it goes on
+    def _return(self) -> None:
+        """After Ctrl-Z, as soon as the terminal is ours again; what the program draws, it must draw again."""
+        if self._terminal.is_ours():
+            self._terminal.adopt()
+            if self._away:
+                self._to_screen(self._sequences.returning())
+                self._away = False

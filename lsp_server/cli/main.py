@@ -44,7 +44,7 @@ def cli() -> None:
     """Show the operator graphs, guards and side effects of a PyTorch program, from one monitored run."""
 
 
-@cli.command(cls=ProgramCommand, epilog=EPILOG)
+@cli.command(cls=ProgramCommand, epilog=EPILOG, short_help="Run a few steps under the monitor and print the findings.")
 @program_options
 @engine_option
 @steps_option("3")
@@ -75,7 +75,11 @@ def run(**options: Any) -> None:
     _program("run", options)
 
 
-@cli.command(cls=ProgramCommand, epilog="Exit status: 0 listed, 2 usage or tool error, 3 the program itself failed.")
+@cli.command(
+    cls=ProgramCommand,
+    epilog="Exit status: 0 listed, 2 usage or tool error, 3 the program itself failed.",
+    short_help="List the GPU kernels of a program, without the GPU.",
+)
 @kernels_options
 def kernels(**options: Any) -> None:
     """List the GPU kernels that a program launches on a device that this machine need not have.
@@ -90,7 +94,7 @@ def kernels(**options: Any) -> None:
     sys.exit(show(click.get_current_context().meta[PROGRAM_ARGS], options))
 
 
-@cli.command()
+@cli.command(short_help="Find the project's programs; write [tool.magpy] and CI.")
 @click.argument("path", type=click.Path(exists=True), default=".")
 @click.option("--force", is_flag=True, help="Replace the entrypoints of an existing [tool.magpy], and the workflow.")
 @click.option("--ci/--no-ci", default=True, show_default=True, help="Write .github/workflows/magpy.yml.")
@@ -108,7 +112,7 @@ def init(path: str, **options: Any) -> None:
     sys.exit(set_up(path, check=_check_status, **options))
 
 
-@cli.command()
+@cli.command(short_help="Copy an example into a new folder and check it.")
 @click.option("--into", default="magpy-demo", show_default=True, metavar="DIR", help="The new folder for the example.")
 def demo(into: str) -> None:
     """Copy a small training script into a new folder, check it, and say what to do next.
@@ -120,7 +124,7 @@ def demo(into: str) -> None:
     sys.exit(show(into, check=_check_status))
 
 
-@cli.command()
+@cli.command(short_help="Compare two reports: findings, regions, kernels.")
 @click.argument("old")
 @click.argument("new")
 @click.option(
@@ -156,7 +160,7 @@ def diff(old: str, new: str, **options: Any) -> None:
     sys.exit(show(old, new, **options))
 
 
-@cli.command()
+@cli.command(short_help="Explain finding codes: what happened, what to do.")
 @click.argument("codes", nargs=-1, metavar="[CODE]...")
 @click.option("--all", "everything", is_flag=True, help="Every code.")
 @click.option(
@@ -173,7 +177,7 @@ def explain(codes: tuple[str, ...], everything: bool, output_format: str, color:
     show(codes, everything, output_format, color)
 
 
-@cli.command()
+@cli.command(short_help="Show the documentation, without a network.")
 @click.argument("page", required=False)
 @click.option("--open", "in_browser", is_flag=True, help="Open the page of the built site in a browser, and print its path.")
 @click.option("--format", "output_format", type=click.Choice(("text", "markdown")), default="text", show_default=True)
@@ -206,7 +210,7 @@ def doctor(python: str | None, output_format: str, inductor: bool, timeout: floa
     sys.exit(run_checks(python, output_format, inductor=inductor, timeout=timeout, color=color))
 
 
-@cli.group()
+@cli.group(short_help="Show or empty the folder of compiled code.")
 def cache() -> None:
     """Show or empty the folder that keeps compiled code from run to run."""
 

@@ -38,6 +38,7 @@ def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | Non
             merged.details = merged.details or Details()
             merged.details.regions += [replace(d, region=f"{name}/{d.region}") for d in report.details.regions]
             merged.details.calls += [replace(c, region=f"{name}/{c.region}") for c in report.details.calls]
+            merged.details.graphs += [replace(g, region=f"{name}/{g.region}") for g in report.details.graphs]
         if alone and report.step is not None and merged.step is None:
             parts = [replace(part, region=part.region and f"{name}/{part.region}") for part in report.step.parts]
             merged.step = replace(report.step, parts=parts)

@@ -12,6 +12,7 @@ import termios
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 _CHUNK = 1 << 16
 _ENDS_WITHIN = 1.0  # seconds; a process that the program has left behind may keep the terminal
@@ -24,13 +25,16 @@ class ProgramTerminal:
     def __init__(self, real: int, output: Callable[[bytes], None]) -> None:
         self._real = real
         self._output = output
-        self._before = self._settings = termios.tcgetattr(real)
+        self._before = self._shown = termios.tcgetattr(real)
         self._ours, self.fd = pty.openpty()
-        termios.tcsetattr(self.fd, termios.TCSANOW, self._settings)
+        termios.tcsetattr(self.fd, termios.TCSANOW, self._before)
         self._has_fd = True
+        self._on_resize: Callable[[], None] | None = None
         self._pump = threading.Thread(target=self._pass_on, daemon=True, name="magpy-terminal")
 
-    def started(self) -> None:
+    def started(self, on_resize: Callable[[], None] | None = None) -> None:
+        """``on_resize``: tells the program of another size, since this is not its controlling terminal."""
+        self._on_resize = on_resize
         self._has_fd = False
         os.close(self.fd)
         self._pump.start()
@@ -39,27 +43,43 @@ class ProgramTerminal:
         with suppress(termios.error):  # the program has ended
             if termios.tcgetwinsize(self._ours) != (rows, columns):
                 termios.tcsetwinsize(self._ours, (rows, columns))
+                if self._on_resize is not None:
+                    self._on_resize()
 
     def close(self) -> None:
         """Passes on the rest, and restores the user's settings."""
         if self._has_fd:
             self.started()  # it could not be
         self._pump.join(_ENDS_WITHIN)
-        if self._settings != self._before:
-            with suppress(termios.error):
-                termios.tcsetattr(self._real, termios.TCSADRAIN, self._before)
+        self.give_back()
         if not self._pump.is_alive():
             os.close(self._ours)
+
+    def adopt(self) -> None:
+        """Settings that the program has changed hold for the user's terminal. Only while it is ours: the system stops
+        whoever changes another job's."""
+        with suppress(termios.error):
+            if (now := termios.tcgetattr(self._ours)) != self._shown:
+                self._show(now)
+
+    def give_back(self) -> None:
+        """The user's terminal has its own settings again, until ``adopt``."""
+        if self._shown != self._before and self.is_ours():
+            self._show(self._before)
+
+    def is_ours(self) -> bool:
+        """Whether we are the job that has the user's terminal."""
+        try:
+            return os.tcgetpgrp(self._real) == os.getpgrp()
+        except OSError:
+            return True  # not our controlling terminal: nothing else has it
+
+    def _show(self, settings: list[Any]) -> None:
+        with suppress(termios.error):  # it has gone
+            termios.tcsetattr(self._real, termios.TCSADRAIN, settings)
+            self._shown = settings
 
     def _pass_on(self) -> None:
         with suppress(OSError):  # EIO: nobody has it open any more
             while data := os.read(self._ours, _CHUNK):
-                self._adopt()
                 self._output(data)
-
-    def _adopt(self) -> None:
-        """Settings that the program has changed hold for the user's terminal."""
-        with suppress(termios.error):
-            if (now := termios.tcgetattr(self._ours)) != self._settings:
-                self._settings = now
-                termios.tcsetattr(self._real, termios.TCSADRAIN, now)

@@ -1,12 +1,12 @@
 """Code actions on findings: quick fixes, ignore comments, documentation and the operator graph.
 
-Key function: actions_for.
+Key functions: actions_for, starting.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -28,12 +28,14 @@ Placed = tuple[RunFindings, Finding, types.Range]
 
 @dataclass(frozen=True)
 class ActionRequest:
-    """The request and the client's capabilities. ``own``: our extension, which has its own commands."""
+    """The request and the client's capabilities. ``own``: our extension, which has its own commands. ``shows_documents``: it
+    opens a file or an address for us."""
 
     diagnostics: Sequence[types.Diagnostic]
     only: Sequence[str]
     encoding: str
     own: bool
+    shows_documents: bool
 
 
 def actions_for(
@@ -120,6 +122,20 @@ def _lsp(document: Document, at: Position, encoding: str) -> types.Position:
     return types.Position(at.line, to_units(document.lines[at.line], at.character, encoding))
 
 
+def starting(
+    lenses: Iterable[types.CodeLens], wanted: types.Range, request: ActionRequest, titles: Mapping[str, str]
+) -> list[types.CodeAction]:
+    """What the lenses of these lines do, for a client without lenses. ``titles``: of the commands in question; if empty, the
+    lens's own."""
+    actions = [
+        types.CodeAction(f"MagPy: {titles[command.command] or command.title}", types.CodeActionKind.Source, command=command)
+        for lens in lenses
+        if (command := lens.command) is not None and command.command in titles
+        if wanted.start.line <= lens.range.start.line <= wanted.end.line
+    ]
+    return [action for action in actions if _wanted(action, request.only)]
+
+
 # Actions for every finding
 
 
@@ -132,7 +148,9 @@ def _plain(document: Document, found: Sequence[Placed], request: ActionRequest) 
             if here is not None:
                 yield _action(document, here, diagnostics, request.encoding, ignores=True)
             yield _action(document, _ignored_in_file(document, code), diagnostics, request.encoding, ignores=True)
-        yield _command(f"Show documentation of {code}", EXPLAIN if request.own else SHOW_DOCUMENTATION, code, diagnostics)
+        if request.own or request.shows_documents:
+            command = EXPLAIN if request.own else SHOW_DOCUMENTATION
+            yield _command(f"Show documentation of {code}", command, code, diagnostics)
     if request.own:
         for region in dict.fromkeys(finding.region for _, finding, _ in found if finding.region):
             yield _command(f"Open the operator graph of {region}", SHOW_GRAPH, region, None)

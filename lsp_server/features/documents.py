@@ -89,10 +89,12 @@ class Documents:
     def __init__(self) -> None:
         self._by_uri: dict[str, Document] = {}
         self.generation = 0  # changes when a document is opened or closed
+        self._recent = ""
 
     def open(self, item: types.TextDocumentItem) -> Document:
         document = Document(item.uri, item.version, item.text)
         self._by_uri[item.uri] = document
+        self._recent = item.uri
         self.generation += 1
         return document
 
@@ -106,6 +108,7 @@ class Documents:
         document = self._by_uri.get(identifier.uri)
         if document is None:
             return None
+        self._recent = identifier.uri
         edits = [document.apply(change, encoding) for change in changes]
         document.version = identifier.version
         return document, edits
@@ -115,7 +118,14 @@ class Documents:
         return self._by_uri.pop(uri, None)
 
     def get(self, uri: str) -> Document | None:
+        """The document that a request of the client is about."""
+        self._recent = uri
         return self._by_uri.get(uri)
+
+    @property
+    def recent(self) -> Document | None:
+        """The open document that the client has mentioned last: most likely, the user is there."""
+        return self._by_uri.get(self._recent)
 
     def of_key(self, key: str) -> Document | None:
         return next((d for d in self._by_uri.values() if d.key == key), None)

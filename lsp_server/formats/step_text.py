@@ -129,7 +129,12 @@ def _reason(report: Report) -> str:
         return ": no region was captured, and the findings say why" if report.regions else ": the program has no region"
     if "MP404" in codes:
         return ": the program ended before the compiled code was ready (`--compile foreground` waits for it)"
-    return ": the compiled code was slower, so it is not used" if "MP401" in codes else ""
+    if "MP401" in codes:
+        return ": the compiled code was slower, so it is not used"
+    is_explained = any(code.startswith(("MP1", "MP9")) for code in codes)
+    if is_explained or any(region.compile_s for region in report.regions):
+        return ""
+    return ": nothing was compiled before the program ended (`--compile foreground` waits for it)"
 
 
 def _balance(step: StepReport) -> str:

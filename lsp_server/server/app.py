@@ -17,6 +17,7 @@ from pygls.protocol.language_server import lsp_method
 
 from lsp_server.features.diagnostics import Board
 from lsp_server.features.documents import Documents, path_of
+from lsp_server.features.entrypoint import entrypoint_line
 from lsp_server.features.settings import SECTION, Settings, parse_settings
 from lsp_server.features.tables import table_diagnostics
 from lsp_server.server.comparing import Comparison
@@ -110,6 +111,16 @@ class MagpyServer(LanguageServer):
         """
         return self.announces("magpyStatus")
 
+    @property
+    def shows_documents(self) -> bool:
+        window = self.client_capabilities.window
+        return bool(window and window.show_document and window.show_document.support)
+
+    @property
+    def has_lenses(self) -> bool:
+        text = self.client_capabilities.text_document
+        return bool(text and text.code_lens)
+
     def announces(self, capability: str) -> bool:
         """Whether the client has an experimental capability of ours."""
         experimental = self.client_capabilities.experimental
@@ -137,7 +148,9 @@ class MagpyServer(LanguageServer):
         except (TimeoutError, JsonRpcException) as error:
             log.warning("the client did not return its settings: %r", error)
             return self._pushed
-        settings, problems = parse_settings(response[0] if response else None)
+        if not response or response[0] is None:  # it has none for us, but perhaps had some at its start
+            return self._pushed
+        settings, problems = parse_settings(response[0])
         self._show_problems(problems)
         return settings
 
@@ -183,6 +196,8 @@ class MagpyServer(LanguageServer):
     async def _run_arguments(self, command: str, arguments: list[Any]) -> tuple[Target, Settings, bool]:
         """The target of a run command, its settings, and whether to wait for the end of the run."""
         argument = arguments[0] if len(arguments) == 1 else None
+        if not arguments:
+            argument = self._usual_argument(command)
         uri = argument.get("uri") if isinstance(argument, Mapping) else None
         settings = await self.settings_for(uri) if isinstance(uri, str) else self._pushed
         target = target_of(command, argument, settings, self.folder_of)
@@ -191,6 +206,20 @@ class MagpyServer(LanguageServer):
         except ValueError as error:
             raise JsonRpcInvalidParams(f"{command}: {error}") from None
         return target, settings, not (isinstance(argument, Mapping) and argument.get("wait") is False)
+
+    def _usual_argument(self, command: str) -> dict[str, Any]:
+        """For a command without arguments, from a client's list of commands: the program that the user is in, else the last
+        one. A message says if there is none, since such a client may show no response."""
+        recent, last = self.documents.recent, self.runs.latest()
+        if recent is not None and recent.path is not None and entrypoint_line(recent.lines) is not None:
+            return {"uri": recent.uri, "wait": False}
+        if last:
+            run = last[-1].target
+            named = {"name": run.name} if run.name else {}
+            return {"uri": run.uri, "module": run.module, "wait": False, **named}
+        problem = f"{command} needs a program: open one, or check it from its first line"
+        self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"MagPy: {problem}."))
+        raise JsonRpcInvalidParams(f"{problem}; arguments: {{uri, name?, module?, args?, steps?, cwd?, env?}}")
 
     async def _start(self, target: Target, mode: Mode, settings: Settings) -> Run:
         try:

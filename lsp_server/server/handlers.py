@@ -10,13 +10,13 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from lsp_server.features import codelens, inlay
-from lsp_server.features.code_actions import SHOW_DOCUMENTATION, ActionRequest, actions_for
+from lsp_server.features.code_actions import SHOW_DOCUMENTATION, ActionRequest, actions_for, starting
 from lsp_server.features.documents import Document, key_of, path_of
 from lsp_server.features.hover import hover_text
 from lsp_server.features.kernels import kernel_text
 from lsp_server.features.positions import from_units, lsp_range
 from lsp_server.features.region_hover import guard_text, region_text
-from lsp_server.features.settings import SECTION
+from lsp_server.features.settings import SECTION, Settings
 from lsp_server.features.tables import FILE, is_table_file
 from lsp_server.features.views import requests as views
 from lsp_server.links import in_editor, web
@@ -42,7 +42,8 @@ def _register_lifecycle(server: MagpyServer) -> None:
     def initialize(params: types.InitializeParams) -> None:
         options = params.initialization_options
         if isinstance(options, dict):
-            server.push_settings(options.get("settings"))
+            # As `settings`, as for `workspace/configuration`, or as they are: a client's own form gives the user no choice.
+            server.push_settings(options.get("settings", options.get(SECTION, options)))
             server.runs.trusted = options.get("trusted") is not False
         text = params.capabilities.text_document
         related = text.publish_diagnostics.related_information if text and text.publish_diagnostics else False
@@ -199,8 +200,10 @@ def _register_features(server: MagpyServer) -> None:
         if document is None or document.path is None:
             return []
         settings = await server.settings_for(document.uri)
-        if not settings.code_lens:
-            return []
+        return lenses_of(document, settings) if settings.code_lens else []
+
+    def lenses_of(document: Document, settings: Settings) -> list[types.CodeLens]:
+        assert document.path is not None
         run = server.runs.of_uri(document.uri)
         running = None if run is None else f"{run.verb.removesuffix(' of')}…"
         runs = list(server.board.runs())
@@ -221,16 +224,24 @@ def _register_features(server: MagpyServer) -> None:
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,
-        types.CodeActionOptions([types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite]),
+        types.CodeActionOptions(
+            [types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite, types.CodeActionKind.Source]
+        ),
     )
-    def code_actions(params: types.CodeActionParams) -> list[types.CodeAction]:
+    async def code_actions(params: types.CodeActionParams) -> list[types.CodeAction]:
         document = server.documents.get(params.text_document.uri)
         if document is None:
             return []
         only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
-        request = ActionRequest(params.context.diagnostics, only, server.encoding, server.handles_status)
+        diagnostics, encoding = params.context.diagnostics, server.encoding
+        request = ActionRequest(diagnostics, only, encoding, server.handles_status, server.shows_documents)
+        starts: list[types.CodeAction] = []
+        if not server.has_lenses and document.path is not None:
+            lenses = lenses_of(document, await server.settings_for(document.uri))
+            titles = {codelens.CHECK: "", codelens.RUN_COMPILED: "", codelens.CANCEL: "Cancel"}
+            starts = starting(lenses, params.range, request, titles)
         found = [(run, finding, where) for run, finding, _, where in server.board.within(document.key, params.range)]
-        return actions_for(document, found, list(server.board.runs()), request)
+        return actions_for(document, found, list(server.board.runs()), request) + starts
 
     @server.feature(CODES)
     def codes(_params: Any) -> list[dict[str, str | None]]:

@@ -101,6 +101,16 @@ class Call:
 
 
 @dataclass
+class GraphCall:
+    """One of the graphs that a call of a region ran, of the few calls in which they were timed one by one."""
+
+    region: str
+    start: float
+    seconds: float
+
+
+@dataclass
 class Details:
     regions: list[RegionDetail] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    graphs: list[GraphCall] = field(default_factory=list)

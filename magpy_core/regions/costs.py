@@ -48,6 +48,8 @@ class Costs:
         self._recaptures: dict[int, _Recapture] = {}
         self._usual: deque[float] = deque(maxlen=_KEPT)
         self._gaps: dict[Location, deque[float]] = {}
+        self.graphs: deque[tuple[float, float]] = deque(maxlen=_KEPT)
+        """When a graph of a call that is cut began and ended, of the calls whose cuts were timed."""
 
     def usual(self, seconds: float) -> None:
         """A call that captured nothing."""
@@ -152,6 +154,7 @@ def _runner(capture: Capture, costs: Costs) -> Callable[[Any, Any], Any]:
             return capture.full_run(args, kwargs)
         finally:
             names.update(graphs)
+            costs.graphs.extend((start, end) for _, start, end in marks)
             costs.waited(_gaps(capture, marks))
 
     return run

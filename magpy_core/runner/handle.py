@@ -116,6 +116,7 @@ class RunHandle:
         self._process: subprocess.Popen[bytes] | None = None
         self._pumps: list[threading.Thread] = []
         self._t0 = time.monotonic()
+        self._suspended_s, self._suspended_at = 0.0, 0.0
         self._refusal = self._start()
         self._stream = self._run()
 
@@ -198,7 +199,7 @@ class RunHandle:
         deadline = None if timeout is None else self._t0 + timeout
         ended = False
         while listening:
-            wait = 0.5 if deadline is None else min(0.5, max(deadline - time.monotonic(), 0.0))
+            wait = 0.5 if deadline is None else min(0.5, max(deadline - self._now(), 0.0))
             ready, _, _ = select.select(list(listening), [], [], 0.0 if ended else wait)
             for fd in ready:
                 closed, messages = listening[fd].receive()
@@ -212,7 +213,7 @@ class RunHandle:
             ended = process.poll() is not None
             if any(program.collector.lowering for program in self._programs):
                 deadline = None  # the limit is the program's, whose code has ended; each compilation has its own
-            if deadline is not None and time.monotonic() >= deadline and not ended:
+            if deadline is not None and self._now() >= deadline and not ended:
                 deadline = self._on_deadline()
         process.wait()
         for pump in self._pumps:
@@ -231,7 +232,11 @@ class RunHandle:
             for program in self._programs:
                 program.collector.ending("timeout")
                 program.request_stacks()
-        return time.monotonic() + _STACKS_WITHIN
+        return self._now() + _STACKS_WITHIN
+
+    def _now(self) -> float:
+        """The time, without that for which the run was suspended."""
+        return time.monotonic() - self._suspended_s
 
     def _finish(self) -> Iterator[Message]:
         """The last messages; sets the outcome."""
@@ -265,8 +270,31 @@ class RunHandle:
         if pid is None:
             self.cancel(wait=False)
             return
+        self._programs[0].collector.interrupted = True
         with suppress(ProcessLookupError, PermissionError):  # it has ended
             os.killpg(pid, signal.SIGINT)
+
+    def suspend(self) -> None:
+        """Stops the program, as Ctrl-Z in a terminal does, until ``resume``. The limit of its time does not pass."""
+        self._suspended_at = time.monotonic()
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+        self._suspended_s += time.monotonic() - self._suspended_at
+
+    def resized(self) -> None:
+        """The program's terminal has another size."""
+        self._signal(signal.SIGWINCH)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the process group of each program. Uses no lock: the caller may handle a signal itself."""
+        if self._process is None or self._process.poll() is not None:
+            return  # its group may be another's by now
+        for program in self._programs:
+            if program.collector.pid is not None:
+                with suppress(ProcessLookupError, PermissionError):  # it has ended
+                    os.killpg(program.collector.pid, number)
 
     def close(self) -> None:
         """Ends the run if necessary and releases all resources. Keeps an existing ``outcome``."""

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from magpy_core.findings.details import Call
+    from magpy_core.findings.details import Call, GraphCall
 
 _CALLS = 20_000  # only the first calls; later ones of a long run are similar
 
@@ -39,3 +39,12 @@ class Timeline:
         from magpy_core.findings.details import Call
 
         return [Call(region.id, start - self._origin, end - start, how) for region, start, end, how in self._calls]
+
+    def graphs(self) -> list[GraphCall]:
+        from magpy_core.findings.details import GraphCall
+
+        return [
+            GraphCall(region.id, start - self._origin, end - start)
+            for region in dict.fromkeys(region for region, *_ in self._calls)
+            for start, end in region.times.costs.graphs
+        ]

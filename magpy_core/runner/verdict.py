@@ -34,6 +34,7 @@ class Collector:
         self.pid: int | None = None
         self.steps = 0
         self.stopping = False
+        self.interrupted = False  # by the user's Ctrl-C
         self.lowering = False  # the program's code has ended; what it captured is compiled for the request's target
         self._captured: Captured | None = None
         self._ended: Ended = "itself"
@@ -115,6 +116,8 @@ class Collector:
     def _decide(self, noise: list[str], report: Report) -> tuple[Kind, str | None, str, dict[str, Any] | None]:
         """Kind, finding code, message, place."""
         failed, wanted = self._failed, self.request.steps
+        if self.interrupted and self._exit is not None and self._exit["signal"] == signal.SIGINT:
+            return "cancelled", None, "The run was interrupted.", None  # its KeyboardInterrupt is nothing to fix
         if failed is not None:
             return _KINDS.get(failed["code"], "failed"), failed["code"], failed["message"], failed["place"]
         ended_by_others = self._ended == "itself" and self._exit is not None and self._exit["requested"]

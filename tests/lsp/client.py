@@ -38,6 +38,7 @@ class Client:
         self.requested: list[Json] = []
         self.settings: Json = {}
         self.folder_settings: dict[str, Json] = {}  # by the beginning of a file's URI
+        self.config: Json | None = None  # for a client that looks up a section in one document
         self.answer_progress = True
         self.replies: Json = {}  # to the server's requests, by method
         self.stderr = b""
@@ -180,12 +181,15 @@ class Client:
 
     def _reply(self, message: Json) -> None:
         if message["method"] == "workspace/configuration":
-            answer = [self._settings_of(item.get("scopeUri", "")) for item in message["params"]["items"]]
+            answer = [self._settings_of(item) for item in message["params"]["items"]]
             self._send({"id": message["id"], "result": answer})
         elif message["method"] != "window/workDoneProgress/create" or self.answer_progress:
             self._send({"id": message["id"], "result": self.replies.get(message["method"])})
 
-    def _settings_of(self, uri: str) -> Json:
+    def _settings_of(self, item: Json) -> Json | None:
+        if self.config is not None:
+            return self.config.get(item["section"])
+        uri = item.get("scopeUri", "")
         own = (settings for start, settings in self.folder_settings.items() if uri.startswith(start))
         return next(own, self.settings)
 

@@ -317,7 +317,7 @@ async def test_nothing_runs_on_open_or_edit(client: Client, lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
-        (None, "one argument"),
+        (None, "needs a program"),
         ({}, "one argument"),
         ({"uri": "untitled:Untitled-1"}, "save it first"),
         ({"uri": "file:///x.py", "steps": -1}, "steps"),

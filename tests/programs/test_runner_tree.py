@@ -348,6 +348,20 @@ def test_interrupt_is_ctrl_c(tmp_path: Path) -> None:
     assert lines.data.endswith(b"saved\n")
 
 
+@pytest.mark.parametrize(("ends", "kind", "codes"), [("pass", "cancelled", []), ("1 / 0", "failed", ["MP905"])])
+def test_the_users_interrupt_is_no_failure_of_the_program(tmp_path: Path, ends: str, kind: str, codes: list[str]) -> None:
+    waits = "import os, threading\ntry:\n    print(os.getpid(), flush=True)\n    threading.Event().wait()\n"
+    write(tmp_path, f"{waits}finally:\n    {ends}\n")
+    lines = Lines()
+    with launch(request(tmp_path, script="prog.py", stdout=lines)) as handle:
+        for message in handle:
+            if message["type"] == "started":
+                lines.processes()
+                handle.interrupt()
+        outcome = handle.outcome
+    assert (outcome.kind, [f.code for f in outcome.report.findings]) == (kind, codes)
+
+
 def test_no_descriptor_is_leaked(tmp_path: Path) -> None:
     write(tmp_path, "")
     under_magpy(tmp_path, script="prog.py")
@@ -356,3 +370,22 @@ def test_no_descriptor_is_leaked(tmp_path: Path) -> None:
         under_magpy(tmp_path, script="prog.py")
         under_magpy(tmp_path, script="prog.py", python="/no/such/python")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_time_of_a_suspended_program_does_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "import os\nprint('begun', flush=True)\nwhile not os.path.exists('go'):\n    pass\nprint('end')")
+    passed = 0.0
+    clock = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + passed)
+    lines: list[bytes] = []
+    with launch(request(tmp_path, script="prog.py", stdout=lines.append)) as run:
+        assert next(m["type"] for m in run if m["type"] == "started")
+        program = psutil.Process(run._programs[0].collector.pid)
+        run.suspend()
+        deadline = clock() + 60
+        while program.status() != psutil.STATUS_STOPPED:
+            assert clock() < deadline
+        passed = 3600.0
+        run.resume()
+        (tmp_path / "go").touch()
+        assert run.outcome.kind == "ok" and b"".join(lines) == b"begun\nend\n"

@@ -6,7 +6,7 @@
 // MAGPY_E2E_ARGS      the programs' arguments (default: --steps 30, because a complete training takes minutes)
 // MAGPY_E2E_ONLY      names of stories, separated by commas, to run only those (a story may depend on earlier ones)
 // MAGPY_E2E_PICTURES  =yes: the pictures of the README, the documentation and the walkthrough are replaced by this run's
-//                     screenshots; some show times, so only on a quiet machine
+//                     screenshots (only the stories with pictures run); some show times, so only on a quiet machine
 // Screenshots go to artifacts/e2e of the repository.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ import { chromium } from "playwright-core";
 import * as firstMinutes from "./firstMinutes.mjs";
 import { findChromium, install } from "./install.mjs";
 import * as kernels from "./kernels.mjs";
-import { replacePictures } from "./pictures.mjs";
+import { PICTURED, replacePictures } from "./pictures.mjs";
 import * as projects from "./projects.mjs";
 import { showsRunView } from "./runView.mjs";
 import * as stories from "./stories.mjs";
@@ -27,7 +27,8 @@ const repository = resolve(extension, "..");
 const cache = resolve(process.env.MAGPY_E2E_CACHE ?? join(repository, ".cache", "e2e"));
 const shots = join(repository, "artifacts", "e2e");
 const python = resolve(process.env.MAGPY_PYTHON ?? join(repository, ".venv", "bin", "python"));
-const only = process.env.MAGPY_E2E_ONLY?.split(",");
+const pictures = process.env.MAGPY_E2E_PICTURES === "yes";
+const only = process.env.MAGPY_E2E_ONLY?.split(",") ?? (pictures ? PICTURED : undefined);
 const args = (process.env.MAGPY_E2E_ARGS ?? "--steps 30").split(" ").filter(Boolean);
 
 if (!existsSync(python)) {
@@ -105,8 +106,8 @@ try {
   if (only === undefined || only.includes(stories.refusesUntrusted.name)) {
     await runStories("restricted", false, [stories.refusesUntrusted]);
   }
-  if (!failed && process.env.MAGPY_E2E_PICTURES === "yes") {
-    await replacePictures({ browser, python, env: common.env, workspace, shots, extension, repository });
+  if (!failed && pictures) {
+    await replacePictures({ browser, python, env: common.env, workspace, shots, extension, repository, entry });
   }
 } finally {
   await browser.close();

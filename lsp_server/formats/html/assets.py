@@ -91,6 +91,7 @@ svg .part3 { fill: var(--part3); } svg .part4 { fill: var(--part4); } svg .part5
 svg .others { fill: var(--others); } svg .rest { fill: var(--rest); } svg .backward { fill-opacity: .55; }
 svg .flame { stroke: var(--bg); } svg text[class^=in-part], svg text.in-others { fill: var(--bg); font-weight: 600; }
 svg .unassigned { fill: none; stroke: var(--line); } svg .flame.rest { fill-opacity: .35; }
+svg .flame.graph { fill-opacity: .6; }
 svg .step-plain { fill: var(--information); } svg .step-compiled { fill: var(--good); }
 svg .step-mixed { fill: var(--hint); }
 svg .step-waited { fill: var(--warning); } svg .grid { stroke: var(--line); } svg .median { stroke: var(--soft);

@@ -5,6 +5,9 @@ Usage: ``python -m tests.unit.cli.live_driver MESSAGES PROGRAM [OPTIONS]``; MESS
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,14 +34,28 @@ class Handle:
     def __iter__(self) -> Iterator[Message]:
         decoder = Decoder()
         with self._messages:
-            while data := self._messages.read(4096):
-                yield from decoder.feed(data)
+            while True:
+                # As the runner does: a signal that comes just before a wait is handled after it, so none is endless.
+                if select.select([self._messages], [], [], 0.1)[0]:
+                    if not (data := self._messages.read(4096)):
+                        break
+                    yield from decoder.feed(data)
         self._process.wait()
 
     def interrupt(self) -> None:
-        self._process.terminate()
+        os.killpg(self._process.pid, signal.SIGINT)
 
-    cancel = interrupt
+    def cancel(self) -> None:
+        self._process.kill()
+
+    def suspend(self) -> None:
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.killpg(self._process.pid, signal.SIGCONT)
+
+    def resized(self) -> None:
+        os.killpg(self._process.pid, signal.SIGWINCH)
 
 
 def main(messages: str, program: str, *options: str) -> None:

@@ -54,3 +54,14 @@ def test_a_sequence_without_an_end_is_not_held_back_for_ever() -> None:
     found = EscapeSequences()
     assert found.whole(b"\x1b]0;" + b"x" * 100) == b""
     assert len(found.whole(b"x" * 10_000)) == 10_104
+
+
+def test_what_is_still_on_is_undone_and_done_again() -> None:
+    program = EscapeSequences()
+    program.whole(b"\x1b[?1049h\x1b[?25l\x1b[?1000;1006h\x1b[?2004h\x1b[2;9r text \x1b[?1000l")
+    assert program.leaving() == b"\x1b7\x1b[r\x1b8\x1b[?25h\x1b[?1006l\x1b[?1049l"
+    assert program.returning() == b"\x1b[?1049h\x1b[?1006h\x1b[?25l"
+    program.whole(b"\x1b[?1049;1006l\x1b[r\x1b[?25h")
+    assert program.leaving() == program.returning() == b""
+    program.whole(b"\x1b[?1049h\x1bc")
+    assert program.leaving() == b"", "a reset ends everything"

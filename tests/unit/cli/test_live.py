@@ -1,120 +1,18 @@
-"""The panel below a running program, in a terminal (a pseudo-terminal, whose screen pyte keeps).
-
-The engine is left out: the test itself sends the runner's messages, and the program waits for what the test types.
-"""
+"""The panel below a running program, in a terminal (a pseudo-terminal, whose screen pyte keeps)."""
 
 from __future__ import annotations
 
-import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
 import termios
-import textwrap
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import pyte
 import pytest
 
-from magpy_core.findings import StepReport
-from tests.golden.test_formats import faster
-
-ROOT = Path(__file__).parents[3]
-PATIENCE = 60.0
-ROWS, COLUMNS = 24, 70
-
-
-class Screen:
-    """`magpy-lsp run` of a program, and what its terminal shows."""
-
-    def __init__(self, folder: Path, source: str, *options: str, rows: int = ROWS, columns: int = COLUMNS) -> None:
-        program, self._fifo = folder / "prog.py", folder / "messages"
-        program.write_text(textwrap.dedent(source), encoding="utf-8")
-        os.mkfifo(self._fifo)
-        self._ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (rows, columns))
-        self.screen = pyte.HistoryScreen(columns, rows, history=1000)
-        self._stream = pyte.ByteStream(self.screen)
-        self.written = b""
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
-        for name in ("COLUMNS", "LINES", "NO_COLOR"):
-            env.pop(name, None)
-        command = [sys.executable, "-m", "tests.unit.cli.live_driver", str(self._fifo), str(program), *options]
-        streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-        self.process = subprocess.Popen(command, env=env, cwd=folder, start_new_session=True, **streams)  # type: ignore[call-overload]
-        self.theirs = theirs
-        self._messages: int | None = os.open(self._fifo, os.O_RDWR)  # for both, so that it waits for nobody
-
-    def send(self, **message: Any) -> None:
-        assert self._messages is not None
-        os.write(self._messages, json.dumps(message).encode() + b"\n")
-
-    def progress(self, n: int, step: StepReport | None = None) -> None:
-        self.send(type="step", n=n)
-        self.send(type="progress", rate=10.0, compiled=1.0, step=(step or faster()).to_json())
-
-    def type(self, text: str) -> None:
-        os.write(self._ours, text.encode())
-
-    def until(self, shown: Callable[[Screen], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not shown(self):
-            assert time.monotonic() < deadline, f"{what}:\n{self.text}"
-            self._read(0.5)
-
-    def shows(self, text: str) -> None:
-        self.until(lambda s: text in s.text, f"never shown: {text!r}")
-
-    def _read(self, seconds: float) -> bool:
-        if not select.select([self._ours], [], [], seconds)[0]:
-            return False
-        data = os.read(self._ours, 1 << 16)
-        self.written += data
-        self._stream.feed(data)
-        return True
-
-    @property
-    def lines(self) -> list[str]:
-        return [line.rstrip() for line in self.screen.display]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
-    @property
-    def above(self) -> list[str]:
-        """Everything that has been printed: what has scrolled away, and the rows above the panel."""
-        past = ["".join(row[x].data for x in range(self.screen.columns)).rstrip() for row in self.screen.history.top]
-        top = next((i for i, line in enumerate(self.lines) if line.startswith("╭")), len(self.lines))
-        return [*past, *self.lines[:top]]
-
-    @property
-    def has_panel(self) -> bool:
-        return "╭─ MagPy" in self.text and self.lines[-1].startswith("╰")
-
-    def end(self) -> int:
-        """No more messages: the run ends when the program has."""
-        if self._messages is not None:
-            os.close(self._messages)
-            self._messages = None
-        self.until(lambda s: s.process.poll() is not None, "the end")
-        while self._read(0.0):
-            pass
-        return self.process.returncode
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        for fd in (self._ours, self.theirs, self._messages):
-            if fd is not None:
-                os.close(fd)
+from tests.unit.cli.screen import COLUMNS, PATIENCE, ROOT, ROWS, Screen
 
 
 @pytest.fixture
@@ -164,7 +62,7 @@ def test_lines_scroll_above_the_panel_and_all_of_them_are_there(start: Callable[
         "end? yes",
         "the report",
     ]
-    assert "MagPy" not in screen.text and screen.screen.margins in (None, pyte.screens.Margins(0, ROWS - 1))
+    assert screen.is_clean
 
 
 BAR = """
@@ -281,7 +179,7 @@ def test_whoever_is_terminated_leaves_the_terminal_as_it_was(start: Callable[...
     screen.until(lambda s: s.has_panel, "the panel")
     screen.process.terminate()
     assert screen.end() == -signal.SIGTERM
-    assert "MagPy" not in screen.text and screen.screen.margins in (None, pyte.screens.Margins(0, ROWS - 1))
+    assert screen.is_clean
 
 
 def test_malformed_messages_and_a_larger_terminal(start: Callable[..., Screen]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from lsp_server.formats.html import page, step, step_flame
 from lsp_server.formats.html.step_flame import steps_of
 from magpy_core.findings import RegionSummary, Report
-from magpy_core.findings.details import Call, Details
+from magpy_core.findings.details import Call, Details, GraphCall
 from tests.golden.test_formats import TRAIN, faster, view
 from tests.unit.formats.test_html import EVIL, Page
 
@@ -113,3 +113,43 @@ def test_names_stay_text() -> None:
     regions = [replace(one, name=EVIL) for one in REGIONS]
     found = Page(page.text(report(*one_step(0.0), *one_step(8.0), regions=regions), view()))
     assert found.open == [] and found.tags.count("script") == 1 and found.tags.count("img") == 0
+
+
+def cut_step(start: float, net: float = 4.0) -> tuple[list[Call], list[GraphCall]]:
+    """The net's call has two graphs of a quarter each, at its beginning and its end."""
+    graphs = [GraphCall("Net", start + 1, net / 4), GraphCall("Net", start + 1 + net * 3 / 4, net / 4)]
+    return one_step(start, "replayed", net), graphs
+
+
+def test_graphs_of_a_call_that_is_cut_are_inside_it() -> None:
+    calls = [*one_step(0.0, "replayed"), *one_step(8.0, "replayed"), *one_step(16.0, "replayed", net=5.0)]
+    timed, graphs = cut_step(25.0, net=4.8)
+    regions = [replace(REGIONS[0], graphs=2), *REGIONS[1:2], replace(REGIONS[2], graphs=1)]
+    one = report(*calls, *timed, regions=regions)
+    assert one.details is not None
+    known = step_flame.picture(replace(one, details=replace(one.details, graphs=graphs)))
+    assert "A compiled step, 8,800 ms: the median of 3, up to call 4 of Adam" in known
+    found = {title: (x, y, wide) for title, x, y, wide in blocks(known)}
+    net, first, second = found["Net: 4,800 ms"], found["graph 1 of 2: 1,200 ms"], found["graph 2 of 2: 1,200 ms"]
+    assert first[1] == second[1] > net[1] and first[0] == pytest.approx(net[0], abs=0.2)
+    assert second[0] + second[2] == pytest.approx(net[0] + net[2], abs=0.2)
+    assert "in 2 graphs of 1,200, 1,200 ms" in known and "Inside a call that is cut: its graphs" in known
+    unknown = step_flame.picture(one)
+    assert "graph 1 of 2" not in unknown and "Inside a call that is cut" not in unknown
+    assert re.search(r"<title>Net: [\d,]+ ms, up to 2 graphs</title>", unknown), "how many, where they were not timed"
+    assert "Adam: 1,000 ms, up to" not in unknown and "block: 1,000 ms, up to" not in unknown
+
+
+def test_a_step_whose_graphs_were_timed_is_shown_only_if_it_is_close_to_the_median() -> None:
+    timed, graphs = cut_step(24.0, net=20.0)
+    calls = [*one_step(0.0, "replayed"), *one_step(8.0, "replayed"), *one_step(16.0, "replayed"), *timed]
+    far = report(*calls)
+    assert far.details is not None
+    text = step_flame.picture(replace(far, details=replace(far.details, graphs=graphs)))
+    assert "A compiled step, 8,000 ms: the median of 3" in text and "graph 1 of 2" not in text
+    timed, graphs = cut_step(24.0, net=4.5)
+    close = report(*calls[:-3], *timed)
+    assert close.details is not None
+    text = step_flame.picture(replace(close, details=replace(close.details, graphs=graphs)))
+    assert "A compiled step, 8,500 ms: close to the median, 8,000 ms, of 3, up to call 4 of Adam" in text
+    assert "graph 1 of 2" in text

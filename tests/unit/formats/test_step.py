@@ -51,9 +51,11 @@ def test_brief_is_empty_unless_both_were_measured() -> None:
         ({"captures": 1}, ["MP404"], ": the program ended before the compiled code was ready (`--compile foreground` waits"),
         ({"captures": 1}, ["MP401"], ": the compiled code was slower, so it is not used."),
         ({"captures": 1}, ["MP102"], "fully compiled."),
+        ({"captures": 1, "compile_s": 1.5}, [], "fully compiled."),
+        ({"captures": 1}, [], ": nothing was compiled before the program ended (`--compile foreground` waits for it)."),
     ],
 )
-def test_why_no_step_ran_compiled(region: dict[str, int] | None, codes: list[str], why: str) -> None:
+def test_why_no_step_ran_compiled(region: dict[str, float] | None, codes: list[str], why: str) -> None:
     regions = [] if region is None else [RegionSummary("r", "module", "Net", "/p/net.py", 1, **region)]  # type: ignore[arg-type]
     at = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
     text = line(Report("t.py", regions, [Finding(code, "m", at) for code in codes], step=PLAIN))

@@ -13,6 +13,7 @@ import torch
 from magpy_core.findings import Finding, Location, Position, Range, Severity, Value
 from magpy_core.regions import costs
 from magpy_core.regions.session import Session
+from magpy_core.runner.timeline import Timeline
 
 KIND = "a"
 
@@ -74,6 +75,20 @@ def test_a_cut_costs_the_time_between_its_graphs_in_a_step() -> None:
     assert cut.cost_ms is not None and 0 < cut.cost_ms < spent / 20
     assert [capture.run for capture in region.captures] == generated
     assert not any("noted" in repr(value) for value in region.captures[0].namespace.values()), "as it was generated"
+
+
+def test_graphs_of_a_cut_are_inside_their_calls() -> None:
+    session, region, _ = _region("compiled", _branching, measure=True)
+    timeline, x = Timeline(), torch.ones(3, 3)
+    for step in range(1, 41):
+        timeline.call(region, (x,), {})
+        session.stepped(step)
+    calls, graphs = timeline.calls(), timeline.graphs()
+    assert graphs and {graph.region for graph in graphs} == {region.id}
+    holding = [call for call in calls for graph in graphs if call.start <= graph.start < call.start + call.seconds]
+    assert len(holding) == len(graphs) and {call.how for call in holding} == {"replayed"}
+    assert all(holding.count(call) == len(region.captures[0].segments) for call in holding)
+    assert len(graphs) < len(calls), "of few calls only"
 
 
 def test_nothing_is_made_up() -> None:
