@@ -240,7 +240,8 @@ class Monitoring:
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] == __name__.partition(".")[0]:
                 for value in list(vars(module).values()):
-                    if isinstance(value, functools._lru_cache_wrapper):  # of the program's classes and functions
+                    is_cache = isinstance(value, functools._lru_cache_wrapper)  # of the program's classes and functions
+                    if is_cache and value.__module__ == name:
                         value.cache_clear()
 
     def abandon(self) -> None:

@@ -22,6 +22,7 @@ from magpy_core.stretches.cells import Moved, renewed
 from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.functions import cut_code
 from magpy_core.stretches.loops import trains
+from magpy_core.stretches.names import has_private_names
 from magpy_core.stretches.stretch import Stretch, code_of, finished
 
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
@@ -155,6 +156,8 @@ class StepBody:
 
     def _cut(self, seams: Sequence[int], function: FunctionType) -> bool:
         """From now on, the statements run without those of the lines ``seams``, if what is left holds a whole step."""
+        if has_private_names(self._stretch.statements):  # the function is compiled by itself
+            return False
         body, made = self._without(seams)
         if made:
             with no_warnings():  # of the source: they have been given

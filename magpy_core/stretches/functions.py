@@ -24,7 +24,7 @@ from magpy_core.stretches.constants import Constants
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter, covers
 from magpy_core.stretches.names import global_names, own_nodes
 from magpy_core.stretches.originals import remember
-from magpy_core.stretches.stretch import Scope, Stretch, finished
+from magpy_core.stretches.stretch import Scope, Stretch, finished, future_flags
 
 #: Makes what calls of a stretch go to, as ``receiver @ function``.
 MakeReceiver = Callable[[Stretch], Any]
@@ -219,7 +219,7 @@ def cut_code(
         return None
     shared = frozenset(code.co_cellvars + code.co_freevars)
     constants, declared = Constants(code), frozenset(global_names(node.body))
-    scope = Scope(code.co_filename, constants, code.co_name, code.co_qualname, declared, shared)
+    scope = Scope(code.co_filename, constants, code.co_name, code.co_qualname, declared, shared, future_flags(code))
 
     def is_seam(statement: ast.stmt) -> bool:
         return any(covers(statement, line) for line in seams)

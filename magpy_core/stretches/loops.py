@@ -4,12 +4,9 @@ A training loop is the innermost loop in whose body `backward` and an optimizer'
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
-import functools
 import itertools
-import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
@@ -17,12 +14,11 @@ from typing import Any
 
 from magpy_core.stretches.constants import Constants
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter
-from magpy_core.stretches.names import bound_names, global_names, own_nodes
+from magpy_core.stretches.names import bound_names, global_names, has_private_names, own_nodes
 from magpy_core.stretches.originals import remember
-from magpy_core.stretches.stretch import Scope, Stretch, finished
+from magpy_core.stretches.stretch import Scope, Stretch, finished, future_flags
 
 _Loop = ast.For | ast.While
-_FUTURE = functools.reduce(operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 _Named = ast.Attribute | ast.Name
 _REPORTING = re.compile(r"print|log|report|write|eval|valid|save|info|debug|scalar|postfix|checkpoint|echo", re.IGNORECASE)
 
@@ -54,7 +50,7 @@ class _Finder(ast.NodeVisitor):
 
     def __init__(self, file: str, code: CodeType) -> None:
         self._file, self.codes, self.constants = file, dict(_codes(code)), Constants(code)
-        self._future = code.co_flags & _FUTURE
+        self._future = future_flags(code)
         self._scope: Scope | None = Scope(file, self.constants, future=self._future)
         self.stretches: list[Stretch] = []
 
@@ -79,7 +75,7 @@ class _Finder(ast.NodeVisitor):
         first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
         code = self.codes.get((node.name, first))
         names = {one.id for one in own_nodes(node.body) if isinstance(one, ast.Name)}
-        if code is None or names & OF_FRAMES or any(map(_is_private, ast.walk(node))):
+        if code is None or names & OF_FRAMES or has_private_names([node]):
             return None
         shared = frozenset(code.co_cellvars + code.co_freevars)
         declared = frozenset(global_names(node.body))
@@ -95,12 +91,6 @@ class _Finder(ast.NodeVisitor):
             self.stretches += cutter.stretches
 
     visit_For = visit_While = _loop
-
-
-def _is_private(node: ast.AST) -> bool:
-    """Whether ``node`` is a name that a class changes (`self.__x`): a part of its method is compiled without the class."""
-    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return name.startswith("__") and not name.endswith("__")
 
 
 def _around_the_step(body: Sequence[ast.stmt]) -> list[ast.stmt]:

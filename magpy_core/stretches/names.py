@@ -20,6 +20,17 @@ def own_nodes(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
             todo += ast.iter_child_nodes(node)
 
 
+def has_private_names(nodes: Iterable[ast.AST]) -> bool:
+    """Whether ``nodes`` have names that a class changes (`self.__x`), which a part of its method compiled without the class
+    would not find."""
+    return any(_is_private(node) for one in nodes for node in ast.walk(one))
+
+
+def _is_private(node: ast.AST) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name.startswith("__") and not name.endswith("__")
+
+
 def _evaluated_outside(node: ast.AST) -> list[ast.AST]:
     """What a definition evaluates in the scope that it stands in."""
     if isinstance(node, ast.ClassDef):

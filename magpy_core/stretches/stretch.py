@@ -6,10 +6,13 @@ name of the function that they stand in. Key types: Stretch, Scope.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import copy
+import functools
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType
@@ -22,6 +25,14 @@ from magpy_core.stretches.names import bound_names
 _OURS = "magpy "  # no variable of a program has a space in its name
 _PREFIX, _STATUS = f"{_OURS}stretch ", f"{_OURS}status"
 _numbers = itertools.count(1)
+_FUTURE: int = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+
+
+def future_flags(code: CodeType) -> int:
+    """The `__future__` statements that ``code`` was compiled with."""
+    return code.co_flags & _FUTURE
 
 
 @dataclass(frozen=True)

@@ -517,3 +517,36 @@ def test_a_step_function_that_prints_its_number_is_not_captured_for_each(tmp_pat
     assert found.complete and found.captures == 1 and found.kind == "step"
     assert found.hits >= 12
     assert {"MP203", "MP406", "MP901"}.isdisjoint(ran.codes)
+
+
+def test_a_method_with_private_names_is_cut_once(tmp_path: Path) -> None:
+    """What is compiled without its class would not find them: it is cut no further."""
+    ran = run(
+        tmp_path,
+        """
+        import time
+
+        class Trainer:
+            def __init__(self):
+                self.__calls = 0
+
+            def train_step(self, x):
+                start = time.time()
+
+                def scaled(loss):
+                    return loss * 2
+
+                self.__calls += 1
+                optimizer.zero_grad()
+                loss = scaled(model(x).square().mean())
+                loss.backward()
+                optimizer.step()
+                assert time.time() >= start
+                return self.__calls, loss.item()
+
+        trainer = Trainer()
+        for x in batches:
+            print(trainer.train_step(x))
+        """,
+    )
+    assert "MP901" not in ran.codes
