@@ -91,6 +91,10 @@ class DynamoSession:
         """Stops listening: the program has ended."""
         watch.watch(None)
 
+    def release(self) -> None:
+        """Forgets the regions. The program has ended."""
+        self._regions = {}
+
     def details(self) -> list[RegionDetail]:
         """None: torch.compile shows its own graphs and code (``TORCH_LOGS``)."""
         return []

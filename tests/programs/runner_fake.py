@@ -32,6 +32,9 @@ class FakeSession:
     def finish(self) -> None:
         """Nothing was measured."""
 
+    def release(self) -> None:
+        self.regions, self._by_key = [], {}
+
     def in_region(self) -> bool:
         return getattr(self.depth, "n", 0) > 0
 

@@ -171,16 +171,16 @@ def _without_branches(init: Callable[..., None]) -> Callable[..., None]:
 def _late_snapshot(snapshot: Callable[..., Any]) -> Callable[..., Any]:
     """The state at entry is taken to be the one after the first write."""
 
-    def late(self: RefGraph, node: Any) -> Any:
+    def late(self: RefGraph, node: Any, **how: Any) -> Any:
         if node.snapshot is None and len(self.nodes) > 2:
             node.obj, kept = type(node.obj)(), node.obj
             try:
-                taken = snapshot(self, node)
+                taken = snapshot(self, node, **how)
             finally:
                 node.obj = kept
             taken.obj = kept
             return taken
-        return snapshot(self, node)
+        return snapshot(self, node, **how)
 
     return late
 

@@ -11,6 +11,7 @@ import os
 import pty
 import select
 import shlex
+import signal
 import subprocess
 import sys
 import termios
@@ -29,6 +30,17 @@ from tests.golden.test_formats import faster
 ROOT = Path(__file__).parents[3]
 PATIENCE = 60.0
 ROWS, COLUMNS = 24, 70
+
+
+def _heed_signals() -> None:
+    """As at a terminal: a job in the background, or under nohup, ignores some of them, and so would its children."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _take_terminal() -> None:
+    _heed_signals()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Screen:
@@ -52,7 +64,7 @@ class Screen:
         self._messages: int | None = os.open(self._fifo, os.O_RDWR)  # for both, so that it waits for nobody
 
     def _start(self, command: list[str], **around: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, start_new_session=True, **around)
+        return subprocess.Popen(command, start_new_session=True, preexec_fn=_heed_signals, **around)
 
     def send(self, **message: Any) -> None:
         assert self._messages is not None
@@ -159,7 +171,7 @@ class Shell(Screen):
         shell = subprocess.Popen(
             ["bash", "--norc", "--noprofile", "--noediting", "-i"],
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_take_terminal,
             **around,
         )
         os.write(self._ours, f" {shlex.join(command)}\n".encode())
