@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,13 +159,15 @@ def test_whoever_is_terminated_leaves_the_terminal_as_it_was(number: signal.Sign
     assert screen.is_clean and echoes(screen)
 
 
+class Unhung(Screen):
+    """As under nohup."""
+
+    def _start(self, command: list[str], **around: Any) -> subprocess.Popen[bytes]:
+        return super()._start(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command], **around)
+
+
 def test_a_signal_that_is_ignored_stays_so(start: Callable[..., Screen]) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; a process inherits it
-    try:
-        screen = start(Screen, ASKS)
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    with_panel(screen, "word?")
+    screen = with_panel(start(Unhung, ASKS), "word?")
     screen.process.send_signal(signal.SIGHUP)
     screen.type("tree\n")
     screen.shows("read tree")
