@@ -28,6 +28,7 @@ _FIX_SIZES: tuple[Any, ...] = (
 def sizes_stay_symbolic(shape_env: Any) -> Iterator[None]:
     """While Inductor compiles a graph: operators that would fix a symbolic size are calls of torch's own kernels, and the
     strides of what the forward graph saves are expressions in the backward graph. ``shape_env``: None if no size varies."""
+    from torch._functorch import partitioners
     from torch._functorch._aot_autograd import graph_compile
     from torch._inductor import lowering
     from torch._inductor.codegen.cpp import CppKernel
@@ -37,6 +38,8 @@ def sizes_stay_symbolic(shape_env: Any) -> Iterator[None]:
     known: dict[Any, Any] = lowering.lowerings
     before = {operator: known[operator] for operator in _FIX_SIZES if operator in known}
     known.update({operator: _kernel_for_symbols(operator, lower) for operator, lower in before.items()})
+    bindings: Any = partitioners.find_symbol_binding_fx_nodes  # type: ignore[attr-defined]
+    partitioners.find_symbol_binding_fx_nodes = lambda graph: _with_sizes(graph, bindings(graph))  # type: ignore[attr-defined]
     sums: Any = CppKernel.need_use_acc_helper
     CppKernel.need_use_acc_helper = _exact_for_symbols(sums)  # type: ignore[method-assign]
     name = "_apply_tensorify_python_scalars"
@@ -47,6 +50,7 @@ def sizes_stay_symbolic(shape_env: Any) -> Iterator[None]:
         yield
     finally:
         known.update(before)
+        partitioners.find_symbol_binding_fx_nodes = bindings  # type: ignore[attr-defined]
         CppKernel.need_use_acc_helper = sums  # type: ignore[method-assign]
         if tensorify is not None:
             setattr(graph_compile, name, tensorify)
@@ -99,3 +103,22 @@ def _if_it_knows_all_sizes(tensorify: Callable[[torch.fx.GraphModule], None]) ->
 
 def _is_symbolic(value: Any) -> bool:
     return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def _with_sizes(graph: torch.fx.Graph, found: dict[Any, torch.fx.Node]) -> dict[Any, torch.fx.Node]:
+    """The nodes that stand for symbols, with those of sizes that the backward graph may be unable to find out: a tensor that
+    is saved for it may have `s + 1` rows, and no other has `s`."""
+    shapes = [value.shape for node in graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)]
+    symbolic: list[Any] = [size for shape in shapes for size in shape if isinstance(size, torch.SymInt)]
+    sizes = [size.node.expr for size in symbolic]
+    wanted = {symbol for size in sizes if not size.is_Symbol for symbol in size.free_symbols} - set(found)
+    inputs = graph.find_nodes(op="placeholder")
+    for node in inputs if wanted else ():
+        for dim, size in enumerate(getattr(node.meta.get("val"), "shape", ())):
+            if isinstance(size, torch.SymInt) and size.node.expr in wanted:
+                with graph.inserting_after(inputs[-1]):
+                    made = graph.call_function(torch.ops.aten.sym_size.int, (node, dim))
+                made.meta["val"] = size
+                found[size.node.expr] = made
+                wanted.discard(size.node.expr)
+    return found

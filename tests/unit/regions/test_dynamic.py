@@ -352,3 +352,36 @@ def test_convolutions_train_on_images_of_all_sizes(is_whole_step: bool, head: nn
     region = region_of(compiled if is_whole_step else net)
     assert region is not None
     assert (region.recordings, region.hits) == (2, len(sizes) - 2), region.recompiles
+
+
+class PaddedLoss(nn.Module):
+    """As language models have it: labels are shifted after one more was added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(20, 8), nn.Linear(8, 20)
+
+    def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        logits = self.head(self.embedding(ids))
+        labels = nn.functional.pad(labels, (0, 1), value=-100)[..., 1:].contiguous()
+        return nn.functional.cross_entropy(logits.reshape(-1, 20), labels.reshape(-1), ignore_index=-100)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("empty_compiler_cache")
+def test_a_backward_pass_may_need_a_size_that_none_of_its_tensors_has() -> None:
+    """The labels that are saved for it are one longer."""
+    torch.manual_seed(0)
+    plain = PaddedLoss()
+    net = copy.deepcopy(plain)
+    compiled = magpy_core.compile(net, wait=True)
+    for shape in ((2, 7), (3, 9), (4, 11), (5, 6), (2, 13)):
+        ids = torch.randint(20, shape)
+        for model, call in ((plain, plain), (net, compiled)):
+            model.zero_grad()
+            call(ids, ids.clone()).backward()
+        for ours, theirs in zip(net.parameters(), plain.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+    region = region_of(net)
+    assert region is not None
+    assert (region.recordings, region.hits) == (2, 3), region.findings
