@@ -193,7 +193,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 7
+_GENERATION = 8
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:

@@ -64,8 +64,10 @@ def _kernel_for_symbols(operator: Any, lower: Callable[..., Any]) -> Callable[..
     kernel = lowering.fallback_handler(operator, add_to_fallback_set=False)
 
     def lowered(*args: Any, **kwargs: Any) -> Any:
-        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, IRNode)]
-        if all(size.is_number for tensor in tensors for size in map(_expression, tensor.get_size())):
+        given = (*args, *kwargs.values())
+        sizes = [size for value in given if isinstance(value, IRNode) for size in value.get_size()]
+        sizes += [size for value in given if isinstance(value, list | tuple) for size in value]
+        if all(size is None or isinstance(size, int | float) or _expression(size).is_number for size in sizes):
             return lower(*args, **kwargs)
         args, kwargs = lowering.constrain_to_fx_strides(V.graph.current_node, *args, **kwargs)
         return kernel(*args, **kwargs)
