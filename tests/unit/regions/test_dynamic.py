@@ -346,7 +346,8 @@ def test_convolutions_train_on_images_of_all_sizes(is_whole_step: bool) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
     region = region_of(compiled if is_whole_step else net)
     assert region is not None
-    assert (region.recordings, region.hits) == (2, len(sizes) - 2), (region.recompiles, region.findings)
+    captures = 3 if torch.torch_version.TorchVersion(torch.__version__) < "2.12" else 2  # odd sizes apart
+    assert (region.recordings, region.hits) == (captures, len(sizes) - captures), (region.recompiles, region.findings)
 
 
 class PaddedLoss(nn.Module):
