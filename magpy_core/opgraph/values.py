@@ -58,7 +58,7 @@ class Values:
 
     def tensor(self, node: torch.fx.Node) -> torch.Tensor | None:
         found = self._known.get(self._ids.get(node, 0))
-        return None if found is None else found[0]
+        return found[0] if found is not None and found[1] is node else None  # or another tensor has its id now
 
     def add(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         self._known[id(tensor)] = (tensor, node)
