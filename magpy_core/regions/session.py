@@ -163,6 +163,10 @@ class Session:
         self._regions = {}
         self._step_functions = StepFunctions(self._listeners, self._regions.values)
 
+    def graph_times(self, region: Region) -> Iterable[tuple[float, float]]:
+        """When graphs of calls that cut them began and ended, in a few of those calls."""
+        return region.times.costs.graphs
+
     def details(self) -> list[RegionDetail]:
         """Every capture in full."""
         from magpy_core.regions.details import region_detail

@@ -222,7 +222,9 @@ class Monitoring:
                 report.findings = list(self._session.findings)
                 report.kernels = self._kernels
                 if self.timeline is not None:
-                    report.details = Details(self._session.details(), self.timeline.calls(), self.timeline.graphs())
+                    report.details = Details(
+                        self._session.details(), self.timeline.calls(), self.timeline.graphs(self._session.graph_times)
+                    )
             except Exception as exc:
                 self.failed("MagPy could not write its report", exc)
         report.findings += self._findings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,11 +41,12 @@ class Timeline:
 
         return [Call(region.id, start - self._origin, end - start, how) for region, start, end, how in self._calls]
 
-    def graphs(self) -> list[GraphCall]:
+    def graphs(self, times_of: Callable[[Any], Iterable[tuple[float, float]]]) -> list[GraphCall]:
+        """``times_of``: when graphs of a region's calls began and ended, as far as that was measured."""
         from magpy_core.findings.details import GraphCall
 
         return [
             GraphCall(region.id, start - self._origin, end - start)
             for region in dict.fromkeys(region for region, *_ in self._calls)
-            for start, end in region.times.costs.graphs
+            for start, end in times_of(region)
         ]

@@ -32,6 +32,10 @@ class FakeSession:
     def finish(self) -> None:
         """Nothing was measured."""
 
+    def graph_times(self, region: FakeRegion) -> list[tuple[float, float]]:
+        """Nothing was measured."""
+        return []
+
     def release(self) -> None:
         self.regions, self._by_key = [], {}
 

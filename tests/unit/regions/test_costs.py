@@ -83,7 +83,7 @@ def test_graphs_of_a_cut_are_inside_their_calls() -> None:
     for step in range(1, 41):
         timeline.call(region, (x,), {})
         session.stepped(step)
-    calls, graphs = timeline.calls(), timeline.graphs()
+    calls, graphs = timeline.calls(), timeline.graphs(lambda one: one.times.costs.graphs)
     assert graphs and {graph.region for graph in graphs} == {region.id}
     holding = [call for call in calls for graph in graphs if call.start <= graph.start < call.start + call.seconds]
     assert len(holding) == len(graphs) and {call.how for call in holding} == {"replayed"}
