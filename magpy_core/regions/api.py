@@ -14,6 +14,7 @@ from typing import Any, TypeVar, overload
 import torch
 from torch import nn
 
+from magpy_core._compat.cpython.own_caches import clear_at_exit
 from magpy_core._compat.torch.eval_frame import hide
 from magpy_core._compat.torch.module_calls import CALL
 from magpy_core._compat.torch.tensor_guards import no_torch_function
@@ -123,6 +124,7 @@ def _region(target: Callable[..., Any], options: Options, name: str | None, func
     """The region of ``target``, a function or a module, that calls ``function``."""
     check_versions()
     get_backend(options.backend)
+    clear_at_exit()
     cls = _FullGraphRegion if options.fullgraph else Region
     label = name or _name_of(target)
     kind = "module" if isinstance(target, nn.Module) else "function"

@@ -196,9 +196,11 @@ class _Program:
 
     def _ended(self) -> None:
         """The interpreter ends: nothing of ours may keep the program's objects alive."""
-        self._close()
-        self.monitoring.release()
-        self._discovery.release()
+        try:
+            self._close()
+        finally:  # whether or not anyone reads the report
+            self.monitoring.release()
+            self._discovery.release()
 
     def _end_now(self) -> None:
         """The program continues after the interrupt: flushes its output and ends the process."""

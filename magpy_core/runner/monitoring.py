@@ -5,15 +5,14 @@ Any error in here becomes one MP901 finding, and the program continues in plain 
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from magpy_core._compat.cpython.own_caches import clear_own_caches
 from magpy_core.regions import provider
 from magpy_core.runner.channel import Forwarder, Listener
 from magpy_core.runner.pace import Pace
@@ -239,12 +238,7 @@ class Monitoring:
         self._forward.forget()
         if session is not None:
             session.release()
-        for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] == __name__.partition(".")[0]:
-                for value in list(vars(module).values()):
-                    is_cache = isinstance(value, functools._lru_cache_wrapper)  # of the program's classes and functions
-                    if is_cache and value.__module__ == name:
-                        value.cache_clear()
+        clear_own_caches()
 
     def abandon(self) -> None:
         """Stops monitoring in a forked process."""

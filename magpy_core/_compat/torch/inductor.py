@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import MethodDescriptorType
 from typing import Any
@@ -21,7 +21,7 @@ from magpy_core._compat.torch.kept_guards import keep_all_guards
 from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.recurrent_layers import corrected_layers
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
-from magpy_core._compat.torch.symbolic_sizes import sizes_stay_symbolic
+from magpy_core._compat.torch.symbolic_sizes import lowered_for_all_sizes, sizes_stay_symbolic
 from magpy_core._compat.torch.torch_state import get_modes
 
 Compiled = tuple[Callable[..., Sequence[Any]], Callable[[list[Any]], Sequence[Any]] | None, list[str]]
@@ -246,7 +246,5 @@ def inductor_compile(
         }
         with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes, checked=checked)):  # type: ignore[attr-defined]
             replaced: dict[str, Any] = {} if inner is None else {"inner_compile": inner}
-            if checked:
-                with unchecked_inputs():
-                    return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)
-            return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)
+            with lowered_for_all_sizes(), unchecked_inputs() if checked else nullcontext():
+                return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)

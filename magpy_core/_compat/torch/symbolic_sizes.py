@@ -1,8 +1,8 @@
-"""Compiled code stays valid for sizes that vary, where torch could compile such code. Key function: sizes_stay_symbolic.
+"""Compiled code stays valid for sizes that vary, where torch could compile such code.
 
 Some of Inductor's lowerings read sizes or strides as numbers, to choose a kernel or an order of dimensions, and add guards
-that hold for these sizes only. A pass of AOTAutograd needs each size as an input of the graph; MagPy's graphs get tensors
-only.
+that hold for these sizes only. AOTAutograd expects each size to be an input of the graph; MagPy's graphs get tensors only.
+Key functions: sizes_stay_symbolic, lowered_for_all_sizes.
 """
 
 from __future__ import annotations
@@ -26,22 +26,15 @@ _FIX_SIZES: tuple[Any, ...] = (
 
 @contextmanager
 def sizes_stay_symbolic(shape_env: Any) -> Iterator[None]:
-    """While Inductor compiles a graph: operators that would fix a symbolic size are calls of torch's own kernels, and the
-    strides of what the forward graph saves are expressions in the backward graph. ``shape_env``: None if no size varies."""
+    """While AOTAutograd traces a graph: strides of what the forward graph saves are expressions in the backward graph, which
+    gets all sizes that it needs."""
     from torch._functorch import partitioners
     from torch._functorch._aot_autograd import graph_compile
-    from torch._inductor import lowering
-    from torch._inductor.codegen.cpp import CppKernel
 
     if shape_env is not None:
         shape_env.evaluate_symexpr = shape_env.deserialize_symexpr
-    known: dict[Any, Any] = lowering.lowerings
-    before = {operator: known[operator] for operator in _FIX_SIZES if operator in known}
-    known.update({operator: _kernel_for_symbols(operator, lower) for operator, lower in before.items()})
     bindings: Any = partitioners.find_symbol_binding_fx_nodes  # type: ignore[attr-defined]
     partitioners.find_symbol_binding_fx_nodes = lambda graph: _with_sizes(graph, bindings(graph))  # type: ignore[attr-defined]
-    sums: Any = CppKernel.need_use_acc_helper
-    CppKernel.need_use_acc_helper = _exact_for_symbols(sums)  # type: ignore[method-assign]
     name = "_apply_tensorify_python_scalars"
     tensorify: Callable[[torch.fx.GraphModule], None] | None = getattr(graph_compile, name, None)
     if tensorify is not None:
@@ -49,11 +42,28 @@ def sizes_stay_symbolic(shape_env: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        known.update(before)
         partitioners.find_symbol_binding_fx_nodes = bindings  # type: ignore[attr-defined]
-        CppKernel.need_use_acc_helper = sums  # type: ignore[method-assign]
         if tensorify is not None:
             setattr(graph_compile, name, tensorify)
+
+
+@contextmanager
+def lowered_for_all_sizes() -> Iterator[None]:
+    """While Inductor compiles a graph: operators that would fix a symbolic size are calls of torch's own kernels, and sums
+    of symbolic numbers of elements are computed in one way."""
+    from torch._inductor import lowering
+    from torch._inductor.codegen.cpp import CppKernel
+
+    known: dict[Any, Any] = lowering.lowerings
+    before = {operator: known[operator] for operator in _FIX_SIZES if operator in known}
+    known.update({operator: _kernel_for_symbols(operator, lower) for operator, lower in before.items()})
+    sums: Any = CppKernel.need_use_acc_helper
+    CppKernel.need_use_acc_helper = _exact_for_symbols(sums)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        known.update(before)
+        CppKernel.need_use_acc_helper = sums  # type: ignore[method-assign]
 
 
 def _kernel_for_symbols(operator: Any, lower: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,6 +126,8 @@ def _with_sizes(graph: torch.fx.Graph, found: dict[Any, torch.fx.Node]) -> dict[
     wanted = {symbol for size in sizes if not size.is_Symbol for symbol in size.free_symbols} - set(found)
     inputs = graph.find_nodes(op="placeholder")
     for node in inputs if wanted else ():
+        if "tangents" in str(node.target):  # the forward graph, which saves the sizes, does not have them
+            continue
         for dim, size in enumerate(getattr(node.meta.get("val"), "shape", ())):
             if isinstance(size, torch.SymInt) and size.node.expr in wanted:
                 with graph.inserting_after(inputs[-1]):

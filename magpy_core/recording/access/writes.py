@@ -76,7 +76,7 @@ class Writes(AccessTracker):
 
     def variable_written(self, namespace: Node, name: str, value: Any, site: Any) -> None:
         """A global variable is about to be set to ``value``, or deleted. No other variable is concerned."""
-        self._refuse_finalizer(namespace.obj.get(name), site)
+        self._refuse_finalizer(dict.get(namespace.obj, name), site)
         namespace.forced.append(("set_item", name))
         namespace.note_write(name, value)
         self.mark_written(namespace, site, of_variable=True)
