@@ -224,6 +224,7 @@ def _detach() -> None:
     _lower_priority()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(nowhere, fd)
@@ -249,6 +250,8 @@ def _watch(page: mmap.mmap, parent: Path, started: str) -> None:
     while not page[_CANCELLED] and _start_time(parent) == started and time.monotonic() - start < _LONGEST_S:
         _beat(page)
         time.sleep(_WATCH_S)
+    os.killpg(0, signal.SIGTERM)  # C++ compilers remove what they have half written
+    time.sleep(1)
     os.killpg(0, signal.SIGKILL)
 
 

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch._guards import TracingContext, tracing
 
+from magpy_core._compat.torch.compiled_headers import whole_headers
+from magpy_core._compat.torch.cpp_batches import batched_kernels
 from magpy_core._compat.torch.direct_calls import direct_calls
 from magpy_core._compat.torch.input_checks import unchecked_inputs
 from magpy_core._compat.torch.kept_guards import keep_all_guards
@@ -193,7 +195,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 8
+_GENERATION = 9
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:
@@ -246,5 +248,10 @@ def inductor_compile(
         }
         with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes, checked=checked)):  # type: ignore[attr-defined]
             replaced: dict[str, Any] = {} if inner is None else {"inner_compile": inner}
-            with lowered_for_all_sizes(), unchecked_inputs() if checked else nullcontext():
+            with (
+                lowered_for_all_sizes(),
+                whole_headers(),
+                batched_kernels(),
+                unchecked_inputs() if checked else nullcontext(),
+            ):
                 return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)
