@@ -42,10 +42,11 @@ def agrees(n: int, *, threads: int = 1) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_library_has_all_kernels(empty_compiler_cache: Path, threads: int) -> None:
-    agrees(5, threads=threads)
+    n = 5 + threads  # torch keeps what it has loaded in this process
+    agrees(n, threads=threads)
     (library,) = libraries(empty_compiler_cache)
     source = library.with_suffix(".cpp").read_text()
-    assert [source.count(f"namespace kernel_{i} {{") for i in range(6)] == [1, 1, 1, 1, 1, 0]
+    assert [source.count(f"namespace kernel_{i} {{") for i in range(n + 1)] == [1] * n + [0]
     assert source.count("#include <torch/csrc/inductor/cpp_prefix.h>") == 1
 
 
