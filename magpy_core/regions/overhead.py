@@ -16,8 +16,9 @@ _MOST_GAIN = 0.5  # of a call's time, by compiling it
 _SHARE = 0.05  # of the time the program has run
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
-# What sizes that vary take once: torch imports sympy and TorchDynamo, which take nearly as long as torch itself took.
-_IMPORT_SHARE, _IMPORT_S = 0.85, (0.5, 2.5)
+# What sizes that vary take once: torch imports sympy and TorchDynamo, which take nearly as long as torch itself took, and
+# nearly as long again to be torn down when the program ends.
+_IMPORT_SHARE, _IMPORT_S = 1.6, (1.0, 4.5)
 
 
 class Overhead:

@@ -147,7 +147,9 @@ class RegionTimes:
             return
         if replayed:
             self.steps.now.compiled += 1
-            if self.turn >= _STEADY.start and not self.is_settled:  # later calls may be larger: no plain ones are beside them
+            if (
+                self.turn >= _STEADY.start and not self.is_settled
+            ):  # later calls may be larger: no plain ones are beside them
                 self._add(self.compiled, seconds)
         self._passed(result, seconds)
 

@@ -132,7 +132,7 @@ def batched_kernels() -> Iterator[None]:
                 scope[name] = value.result()
         wait(self, scope)
 
-    AsyncCompile.cpp_pybinding, AsyncCompile.wait = add, loaded  # type: ignore[method-assign,assignment]
+    AsyncCompile.cpp_pybinding, AsyncCompile.wait = add, loaded  # type: ignore[method-assign]
     try:
         yield
     finally:

@@ -112,6 +112,10 @@ def test_steady_calls_alternate() -> None:
         times.call(stub, (), {})
     assert calls == ["compiled"] * 3 + ["plain", "compiled"] * 2 + ["plain"]
     assert (len(times.eager), len(times.compiled), len(times.guard)) == (3, 2, 3)
+    times._uncut = 0
+    for _ in range(100):
+        times.call(stub, (), {})
+    assert len(times.eager) == 11 and len(times.compiled) == 10, "only neighbours are compared: later calls may be larger"
 
 
 def test_retired_captures_took_time_to_compile() -> None:
