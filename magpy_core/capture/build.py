@@ -165,6 +165,11 @@ class Capture:
 
     # -- compiled code -----------------------------------------------------------------------------------------
 
+    def fits_but_for_sizes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether it fits the call, but a size that may vary is not the one that its code was made for."""
+        inputs = self.gather_inputs(args, kwargs)
+        return inputs is not MISS and self._graphs.fixes_sizes(inputs)
+
     @property
     def compile_seconds(self) -> float | None:
         return self._graphs.compile_seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import threading
 import time
 import weakref
@@ -34,6 +35,7 @@ from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
 
 _COMPILING = threading.RLock()
+_ONE_SIZE = re.compile(r"L\[\d+\]\.size\(\)\[\d+\] == \d+")  # a check that a backend adds
 _WRITING: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)  # by region
 
 
@@ -294,6 +296,15 @@ class CompiledGraphs:
                 known = () if inner else self._trace.dims.get(node.meta["magpy_source"].path, ())
                 dims[i] = {d for d, n in enumerate(value.shape) if (n > 1 if inner else d in known)}
         return {i: varying for i, varying in dims.items() if varying}
+
+    def fixes_sizes(self, inputs: Any) -> bool:
+        """Whether code was made for one value of a size that may vary, and it has another one in these graph ``inputs``."""
+        names = dict(guard_namespace())
+        return any(
+            _ONE_SIZE.fullmatch(guard) is not None and not eval(guard, names, {"L": [inputs[p] for p in positions]})
+            for guards, positions in self._checks
+            for guard in guards
+        )
 
     def _add_check(self, segment: Segment, guards: Sequence[str]) -> None:
         position = {n: i for i, n in enumerate(self._structure.placeholders)}

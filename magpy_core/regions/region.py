@@ -301,17 +301,17 @@ class Region:
         around = foreign()
         if around:
             text = f"{self.name} was called with {around} active, which would see MagPy's own operations: "
-            hint = "Remove it around the call, or compile what is inside."
-            if in_cuda_graph():
-                hint = "Call it a few times before the program records a CUDA graph, so that it is compiled by then."
+            early = "Call it a few times before the program records a CUDA graph, so that it is compiled by then."
+            hint = early if in_cuda_graph() else "Remove it around the call, or compile what is inside."
             self._report("MP106", text + "the call ran as plain Python.", hint)
             return False
         if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
             return False  # its first call makes its parameters
         if held is not None:
             return True
-        if self.recordings >= self.options.cache_limit:
-            self._give_up()
+        fixed = self.recordings > 1 and any(capture.fits_but_for_sizes(args, kwargs) for capture in self.captures)
+        if fixed or self.recordings >= self.options.cache_limit:
+            self._give_up(fixed)
             return False
         if self.options.overhead is not None and not self.options.overhead.affords_recording(
             self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs, self.learned))
@@ -319,8 +319,9 @@ class Region:
             return False
         return self._learn(args, kwargs)
 
-    def _give_up(self) -> None:
-        changed = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""
+    def _give_up(self, fixed: bool) -> None:
+        last = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""
+        changed = "; its compiler makes code for single sizes" if fixed else last
         self.disabled = f"{self.recordings} captures"
         self._report(
             "MP203", f"{self.name} was captured {self.recordings} times and runs as plain Python from now on{changed}."

@@ -381,3 +381,29 @@ def test_a_backward_pass_may_need_a_size_that_none_of_its_tensors_has() -> None:
     region = region_of(net)
     assert region is not None
     assert (region.recordings, region.hits) == (2, 3), region.findings
+
+
+class Unrolled(nn.Module):
+    """AOTAutograd repeats the cell of a GRU as often as the first sequence is long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.GRU(4, 6, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0] * 2  # type: ignore[no-any-return]
+
+
+def test_sizes_that_the_compiler_fixes_are_not_captured_one_by_one() -> None:
+    torch.manual_seed(0)
+    module = Unrolled()
+    compiled = magpy_core.compile(module, backend="aot_eager", wait=True)
+    for length in (5, 5, 7, 7, 9, 9, 11, 11, 7, 5, 9):
+        x = torch.randn(2, length, 4)
+        torch.testing.assert_close(compiled(x), module(x))
+    captures = magpy_core.captures(compiled)
+    assert len(captures) == 2 and all(capture.hits >= 2 for capture in captures), "their own lengths are still served"
+    assert not captures[0].fits_but_for_sizes((module, torch.randn(2, 7, 4)), {})
+    assert captures[0].fits_but_for_sizes((module, torch.randn(2, 9, 4)), {})
+    (found,) = (finding for finding in region_of(compiled).findings.values() if finding.code == "MP203")
+    assert "code for single sizes" in found.message
