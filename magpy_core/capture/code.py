@@ -173,7 +173,10 @@ class CodeWriter:
         structure, lines = self._structure, []
         last = len(structure.segments) - 1
         for i, segment in enumerate(structure.segments):
-            call = f"graph{i}([{', '.join(values[n] for n in segment.inputs)}])"
+            given = ", ".join(values[n] for n in segment.inputs)
+            call = f"graph{i}([{given}])"
+            if self.may_specialize and not set(segment.inputs) <= set(structure.placeholders):
+                lines.append(f"if not shapes_ok{i}([{given}]): {self.undo.statements}return MISS")
             if segment.outputs:
                 lines.append(f"out{i} = {call}")
                 for k, node in enumerate(segment.outputs):

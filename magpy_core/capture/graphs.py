@@ -75,7 +75,8 @@ class _Improving:
 
 class CompiledGraphs:
     """Puts ``graph0``, ``graph1``, ... into the namespace of the generated functions: first a stub, which compiles its
-    segment for the inputs of its first call, then the compiled callable. Checks that backends add become ``shapes_ok``."""
+    segment for the inputs of its first call, then the compiled callable. Checks that backends add become ``shapes_ok``, or
+    ``shapes_ok<i>``, if they are about results of earlier segments."""
 
     def __init__(
         self, trace: Trace, structure: Structure, settings: Settings, names: dict[str, Any], kept: frozenset[torch.fx.Node]
@@ -92,9 +93,9 @@ class CompiledGraphs:
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
         self.of_segments: dict[int, CompiledGraph] = {}
-        names.update(
-            {f"graph{i}": _Stub(weakref.ref(self), i) for i in range(len(structure.segments))}, shapes_ok=lambda values: True
-        )
+        names["shapes_ok"] = _any_shapes
+        for i in range(len(structure.segments)):
+            names[f"graph{i}"], names[f"shapes_ok{i}"] = _Stub(weakref.ref(self), i), _any_shapes
 
     @property
     def bare_callable(self) -> Callable[..., Any]:
@@ -308,15 +309,21 @@ class CompiledGraphs:
 
     def _add_check(self, segment: Segment, guards: Sequence[str]) -> None:
         position = {n: i for i, n in enumerate(self._structure.placeholders)}
-        if not all(n in position for n in segment.inputs):
-            raise CaptureFailed("MP902", "The backend specializes a later part of the region on sizes that no guard checks.")
-        self._checks.append((guards, [position[n] for n in segment.inputs]))
-        self._names["shapes_ok"] = shape_check(self._checks)
+        if all(n in position for n in segment.inputs):
+            self._checks.append((guards, [position[n] for n in segment.inputs]))
+            self._names["shapes_ok"] = shape_check(self._checks)
+        else:  # it takes results of earlier ones, whose sizes are known when these have run
+            check = shape_check([(guards, [*range(len(segment.inputs))])])
+            self._names[f"shapes_ok{self._structure.segments.index(segment)}"] = check
 
 
 def _call_locked(lock: threading.RLock, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
     with lock:
         return fn(inputs)
+
+
+def _any_shapes(values: Any) -> bool:
+    return True
 
 
 def shape_check(checks: Sequence[tuple[Sequence[str], list[int]]]) -> Callable[[Any], bool]:

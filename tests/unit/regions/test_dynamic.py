@@ -407,3 +407,25 @@ def test_sizes_that_the_compiler_fixes_are_not_captured_one_by_one() -> None:
     assert captures[0].fits_but_for_sizes((module, torch.randn(2, 9, 4)), {})
     (found,) = (finding for finding in region_of(compiled).findings.values() if finding.code == "MP203")
     assert "code for single sizes" in found.message
+
+
+def halved(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Its graph is cut at the branch; the second part has sizes that no input has."""
+    y = (x[::2] @ w).relu()
+    if y.sum() > -1.0:
+        y = y + y[:1]
+    return (y.view(y.shape[0] * 2, -1) * y.shape[0]).softmax(0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_later_part_of_a_graph_has_sizes_that_vary(backend: str) -> None:
+    torch.manual_seed(0)
+    w = torch.randn(4, 4)
+    compiled = magpy_core.compile(halved, backend=backend, wait=True)
+    calls = [(torch.randn(n, 4), w) for n in (6, 6, 8, 8, 12, 20, 10, 6, 8)]
+    assert agree(compiled, halved, calls) == 2
+    newest = magpy_core.captures(compiled)[0]
+    assert len(newest.segments) == 2 and newest.hits >= 5
+    one_row = [(torch.randn(n, 4), w) for n in (2, 2, 1, 2, 14)]  # the second part takes one row
+    assert agree(compiled, halved, one_row) <= 4
+    assert newest.hits >= 6 and not region_of(compiled).disabled
