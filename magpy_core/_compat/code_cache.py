@@ -40,6 +40,11 @@ def usual_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
     return base / "magpy" / "inductor"
 
 
+def runs_folder() -> Path:
+    """The folder beside it that keeps what runs have shown."""
+    return usual_folder().parent / "runs"
+
+
 def limit(environ: Mapping[str, str] = os.environ) -> int:
     """``MAGPY_CACHE_SIZE`` in bytes (``500M``, ``2G``); the default if it is unset or not a size."""
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)i?B?", environ.get("MAGPY_CACHE_SIZE", "").strip(), re.IGNORECASE)

@@ -10,24 +10,23 @@ import time
 from collections.abc import Callable
 
 from magpy_core._compat.torch.fake import symbolic_sizes_imported
+from magpy_core.regions.last_run import LastRun
+from magpy_core.regions.waiting import Waiting
 
 _TO_RECORD_S, _TO_LOAD_S = 0.5, 2.0  # loading comes before a gain, a recording perhaps before nothing
 _MOST_GAIN = 0.5  # of a call's time, by compiling it
 _SHARE = 0.05  # of the time the program has run
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
-# What sizes that vary take once: torch imports sympy and TorchDynamo, which take nearly as long as torch itself took, and
-# nearly as long again to be torn down when the program ends.
-_IMPORT_SHARE, _IMPORT_S = 1.6, (1.0, 4.5)
+_TO_IMPORT_S = 1.0  # what sizes that vary take once: torch imports sympy and TorchDynamo
 
 
 class Overhead:
-    """The seconds spent, of all regions of a session."""
+    """The seconds spent, of all regions of a session. ``last``: the last run of the same command."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: LastRun | None = None) -> None:
+        self._last_run = last or LastRun()
         self._began = time.monotonic()
-        shortest, longest = _IMPORT_S
-        self._to_import = min(max(_IMPORT_SHARE * time.process_time(), shortest), longest)
         self._last: dict[str, float] = {}  # seconds of a region's last recording
         self._sized: set[str] = set()  # regions whose sizes vary
         self.spent = 0.0
@@ -44,24 +43,30 @@ class Overhead:
         not now."""
         return self.spent + seconds <= unnoticed + _SHARE * (time.monotonic() - self._began)
 
-    def affords_loading(self, seconds: float, plain_seconds: float) -> bool:
-        """Whether to load code, which takes ``seconds``, for calls that have taken ``plain_seconds``: code that is seldom
-        called would never save what loading it takes, if the program goes on for as long as it has run."""
-        return seconds <= _MOST_GAIN * plain_seconds and self.affords(seconds)
+    def _pays(self, region: str, seconds: float) -> bool:
+        """Whether the last run has shown that ``region`` will save all that has been spent, and ``seconds``, twice over."""
+        return self.spent + seconds <= _MOST_GAIN * self._last_run.still_saved(region, time.monotonic() - self._began)
+
+    def affords_loading(self, seconds: float, plain_seconds: float, region: str = "") -> bool:
+        """Whether to load code of ``region``, which takes ``seconds``, for calls that have taken ``plain_seconds``: code
+        that is seldom called would never save what loading it takes, if the program goes on for as long as it has run."""
+        return (seconds <= _MOST_GAIN * plain_seconds and self.affords(seconds)) or self._pays(region, seconds)
 
     def affords_recording(self, region: str, has_other_sizes: Callable[[], bool] = lambda: False) -> bool:
         """Whether ``region`` may be recorded, which is taken to last as long as before, and longer if sizes are to vary.
         ``has_other_sizes`` takes some time."""
         seconds = self._last.get(region, 0.0)
-        if not self.affords(seconds, _TO_RECORD_S):
+        if not (self.affords(seconds, _TO_RECORD_S) or self._pays(region, seconds)):
             return False
         if symbolic_sizes_imported() or not (region in self._sized or has_other_sizes()):
             return True
         self._sized.add(region)
-        return self.affords(seconds + self._to_import, _TO_RECORD_S)
+        seconds += _TO_IMPORT_S
+        return self.affords(seconds, _TO_RECORD_S) or self._pays(region, seconds)
 
     @staticmethod
-    def is_worthwhile(seconds: float, elapsed: float) -> bool:
+    def is_worthwhile(waiting: Waiting, seconds: float, elapsed: float) -> bool:
         """Whether to compile a capture whose calls have taken ``seconds`` of the ``elapsed`` ones since it was recorded.
+        ``waiting``: which of the region's calls captures fit.
         Compiling takes no time from the program, but caches and memory, which slows it by some percent meanwhile."""
-        return elapsed < _SOON_S or seconds >= _LEAST_SHARE * elapsed
+        return not waiting.fits_few and (elapsed < _SOON_S or seconds >= _LEAST_SHARE * elapsed)

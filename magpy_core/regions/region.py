@@ -10,6 +10,7 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -414,9 +415,10 @@ class Region:
             # under the monitor no longer reproducible. On an accelerator it does.
             same_random = self.options.same_random or ((beside or self.options.measure) and background.available())
             settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning)
-            if self.options.overhead is not None:
-                overhead = self.options.overhead
-                settings = replace(settings, affords=overhead.affords_loading, is_worthwhile=overhead.is_worthwhile)
+            if (overhead := self.options.overhead) is not None:
+                affords = partial(overhead.affords_loading, region=self.id)
+                worthwhile = partial(overhead.is_worthwhile, self.times.waiting)
+                settings = replace(settings, affords=affords, is_worthwhile=worthwhile)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:

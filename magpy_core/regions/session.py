@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,12 +13,14 @@ from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
 from magpy_core.regions.costs import rate
+from magpy_core.regions.last_run import Kept, LastRun
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.progress import State, compile_progress
 from magpy_core.regions.region import Region, busy
+from magpy_core.regions.savings import shown_by
 from magpy_core.regions.shares import relate
 from magpy_core.regions.step_functions import StepFunction, StepFunctions
 from magpy_core.regions.step_report import step_report
@@ -31,7 +34,8 @@ if TYPE_CHECKING:
 
 class Session:
     """Regions by key. ``on_finding`` is called for new findings and for one seen again (its count raised); ``on_region``
-    after a capture, ``on_left`` after each call of a region. Raises UnknownBackend for a backend that does not exist."""
+    after a capture, ``on_left`` after each call of a region. ``command``: names what is run; what a run shows of compiled
+    code is kept for the next run of the same command. Raises UnknownBackend for a backend that does not exist."""
 
     def __init__(
         self,
@@ -45,11 +49,14 @@ class Session:
         background: bool = False,
         compile_mode: str = "default",
         on_left: Callable[[Any], None] | None = None,
+        command: str = "",
     ) -> None:
         get_backend(backend)
         backend, tuning = tuned(backend, compile_mode)
         background = background and not waits_by_default()
-        overhead = Overhead() if background else None
+        self._kept = Kept(command) if command and mode == "compiled" and backend == "inductor" else None
+        self._last_run, self._began = self._kept.read() if self._kept is not None else LastRun(), time.monotonic()
+        overhead = Overhead(self._last_run) if background else None
         self._steps = Steps(self._step_ended, observes=mode == "observe")
         self.options = Options(
             mode,
@@ -142,6 +149,8 @@ class Session:
     def finish(self) -> None:
         """The program has ended: report what its timings show (MP4xx)."""
         self._step_functions.settle(finally_=True)
+        if self._kept is not None:
+            self._kept.write(shown_by(self.regions, self._steps, time.monotonic() - self._began, self._last_run))
         for region in self.regions:
             region.finish()
         compiled = next((region for region in self.regions if region.times.compile_seconds(region.captures)), None)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _PATIENCE = 32  # calls in a row that check in vain before any call skips the check
 _SHARE = 0.005  # of a plain call's time, for checking
 _LONGEST = 64  # calls without a check
+_ENOUGH, _FEW = 8, 0.1  # checks, and the part of them that some capture has to fit
 
 
 class Waiting:
@@ -25,6 +26,7 @@ class Waiting:
         self._in_vain = 0
         self._left = 0
         self._hits = 0
+        self._checked = self._missed = 0
         self._fitted: weakref.ref[Capture] | None = None
         self._is_repeated = False
 
@@ -40,10 +42,18 @@ class Waiting:
         two calls that were checked. One that fits few calls would seem important whenever one of them is checked."""
         return self._fitted() if self._fitted is not None and self._is_repeated else None
 
+    @property
+    def fits_few(self) -> bool:
+        """Whether captures fit hardly any call, as when each has another shape: compiling such a capture would only hold up
+        one with sizes that vary."""
+        return self._checked >= _ENOUGH and self._missed > (1 - _FEW) * self._checked
+
     def checked_in_vain(self, capture: Capture | None, hits: int, check: float, call: float) -> None:
         """Checking took ``check`` seconds, and the plain call ``call``. ``capture`` fits, but its code is not ready; None if
         no capture fits. ``hits``: the calls that captures have served so far."""
         self._in_vain = self._in_vain + 1 if hits == self._hits else 1
+        self._checked += 1
+        self._missed += capture is None
         self._hits = hits
         self._is_repeated = capture is not None and self._fitted is not None and self._fitted() is capture
         self._fitted = weakref.ref(capture) if capture is not None else None
@@ -52,4 +62,4 @@ class Waiting:
 
     def restart(self) -> None:
         """Compiled code has served, or something was captured."""
-        self._in_vain = self._left = 0
+        self._in_vain = self._left = self._checked = self._missed = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from magpy_core._compat.code_cache import CodeCache, limit, usual_folder
+from magpy_core._compat.code_cache import CodeCache, limit, runs_folder, usual_folder
 
 
 @dataclass(frozen=True)
@@ -30,5 +30,5 @@ def info() -> Info:
 
 
 def clear() -> int:
-    """Removes everything; returns the number of bytes removed."""
-    return CodeCache(usual_folder()).clear()
+    """Removes everything, also what is known of earlier runs; returns the number of bytes removed."""
+    return CodeCache(usual_folder()).clear() + CodeCache(runs_folder()).clear()

@@ -6,6 +6,7 @@ Any error in here becomes one MP901 finding, and the program continues in plain 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import threading
 import time
@@ -110,6 +111,7 @@ class Monitoring:
         if self._request["session_factory"] == SESSIONS["magpy"]:
             compiled["background"] = self._request["compile"] == "background"
             compiled["compile_mode"] = self._request.get("compile_mode", "default")
+            compiled["command"] = self._command()
         if self.finds_step_functions:
             engine["on_left"] = self.on_left
         return factory(
@@ -119,6 +121,11 @@ class Monitoring:
             on_region=lambda region: self._forward.region(id(region), region.summary),
             **(compiled if self.compiles else {"mode": "observe"}),
         )
+
+    def _command(self) -> str:
+        """Names what is run, and how."""
+        wanted = ("script", "module", "args", "steps", "backend", "compile_mode")
+        return json.dumps([os.path.realpath(self._request["file"]), *map(self._request.get, wanted)])
 
     def stepped(self, n: int) -> None:
         if self._session is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.eager import EagerBackend
 from magpy_core.backends.tuning import Tuning
 from magpy_core.regions import overhead
+from magpy_core.regions.last_run import LastRun
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
@@ -53,7 +55,7 @@ def test_a_slower_region_runs_as_plain_python_again(session: Session, monkeypatc
         return x * 2
 
     region = region_of(session, f)
-    monkeypatch.setattr(Overhead, "affords_loading", lambda self, seconds, plain_seconds: True)
+    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": True)
     monkeypatch.setattr(Overhead, "affords_recording", lambda self, region, has_other_sizes=None: True)
     x = torch.ones(3)
     steady(region, x, eager=1.0, compiled=2.0)
@@ -130,19 +132,36 @@ def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not spent.affords_recording("a", other_sizes) and len(asked) == 1, "it is looked up once"
 
 
-@pytest.mark.parametrize(("started_after", "recorded_after"), [(0.1, 30), (2.0, 74), (60.0, 100)])
-def test_other_sizes_wait_longer_where_torch_takes_longer_to_import(
-    monkeypatch: pytest.MonkeyPatch, started_after: float, recorded_after: int
-) -> None:
+def test_other_sizes_wait_for_what_torch_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(overhead.time, "process_time", lambda: started_after)
     monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: False)
-    spent = Overhead()
-    spent.recorded("a", 0.5)
-    while not spent.affords_recording("a", lambda: True):
-        now[0] += 1.0
-    assert now[0] == pytest.approx(recorded_after, abs=1)
+
+    def recorded_after(last: LastRun | None) -> float:
+        now[0] = 0.0
+        spent = Overhead(last)
+        spent.recorded("a", 0.5)
+        while not spent.affords_recording("a", lambda: True):
+            now[0] += 1.0
+        return now[0]
+
+    assert recorded_after(None) == pytest.approx(30, abs=1)
+    assert recorded_after(LastRun(60.0, {"a": 0.3})) == 0.0
+    assert recorded_after(LastRun(60.0, {"b": 0.3})) == pytest.approx(30, abs=1), "it is known of another region only"
+    assert recorded_after(LastRun(10.0, {"a": 0.3})) == pytest.approx(30, abs=1), "too short a run"
+
+
+def test_a_run_that_is_known_to_pay_loads_code_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
+    spent = Overhead(LastRun(100.0, {"a": 0.2}))
+    assert not spent.affords_loading(2.5, 0.1) and not spent.affords_loading(2.5, 0.1, "b")
+    assert spent.affords_loading(2.5, 0.1, "a")
+    spent.add(9.0)
+    assert not spent.affords_loading(2.5, 0.1, "a"), "all that is spent has to be saved"
+    now[0] = 80.0
+    spent.spent = 0.0
+    assert not spent.affords_loading(2.5, 0.1, "a"), "the end is near"
 
 
 def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(session: Session) -> None:
@@ -202,6 +221,20 @@ def test_calls_without_a_check_do_not_count_for_a_capture_that_fits_few_calls() 
     assert counted == 0
 
 
+def test_a_capture_for_one_of_many_shapes_is_not_compiled() -> None:
+    class Fits:
+        pass
+
+    one, waiting = Fits(), Waiting()
+    for shapes, compiled in ((4, True), (40, False)):
+        waiting.restart()
+        for n in range(80):
+            waiting.checked_in_vain(one if n % shapes == 0 else None, 0, 1e-4, 1e-3)  # type: ignore[arg-type]
+        assert Overhead.is_worthwhile(waiting, 1.0, 10.0) is compiled
+    waiting.restart()
+    assert Overhead.is_worthwhile(waiting, 1.0, 10.0), "something new was captured"
+
+
 def test_a_region_that_can_not_afford_a_capture_hardly_checks_guards(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,15 +251,18 @@ def test_a_region_that_can_not_afford_a_capture_hardly_checks_guards(
 
 
 def test_what_is_called_rarely_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Overhead.is_worthwhile(0.0, 0.05)  # it recurs at once
-    assert not Overhead.is_worthwhile(0.0, 0.5) and not Overhead.is_worthwhile(0.1, 6.0) and Overhead.is_worthwhile(0.1, 4.0)
+    worthwhile = partial(Overhead.is_worthwhile, Waiting())
+    assert worthwhile(0.0, 0.05)  # it recurs at once
+    assert not worthwhile(0.0, 0.5) and not worthwhile(0.1, 6.0) and worthwhile(0.1, 4.0)
     started: list[str] = []
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
     monkeypatch.setattr(background, "available", lambda: True)
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(started.append("started")))
     session = Session(mode="compiled", backend="inductor", background=True)
     region = region_of(session, lambda x: x * 2)
-    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: seconds > 0 and bool(worth)))
+    monkeypatch.setattr(
+        Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: seconds > 0 and bool(worth))
+    )
     worth: list[bool] = []
     for _ in range(20):
         assert region(torch.ones(1)).item() == 2.0
@@ -261,9 +297,9 @@ def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background.QUEUE, "add", add)
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: compilation is added[0] or bool(ready))
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0, load_seconds=0.5))
-    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: True))
+    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
     affords = Overhead.affords_loading  # the second stage, during which no calls are plain, may load by the rule itself
-    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds: not ready or affords(self, *seconds))
+    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": not ready or affords(self, *seconds))
     monkeypatch.setattr(AotBackend, "compile", compile_it)
     session = Session(mode="compiled", backend="inductor", background=True, compile_mode="max")
     net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(1, 1), torch.nn.ReLU())
@@ -285,7 +321,7 @@ def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(background, "available", lambda: True)
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(ready))
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
-    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: True))
+    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
     session = Session(mode="compiled", backend="inductor", background=True)
     monkeypatch.setattr(AotBackend, "compile", lambda self, gm, fakes, **more: EagerBackend().compile(gm, fakes))
     region = region_of(session, lambda x: x * 2)
@@ -305,7 +341,7 @@ def test_code_is_due_while_calls_that_are_worth_it_still_come(monkeypatch: pytes
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
     monkeypatch.setattr(background.QUEUE, "_is_next", lambda compilation: False)
     worth = [True]
-    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda seconds, elapsed: worth[0]))
+    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: worth[0]))
     region = region_of(Session(mode="compiled", backend="inductor", background=True), lambda x: x.sin() + 1)
     region(torch.ones(3))
     (capture,) = region.captures

@@ -1,0 +1,68 @@
+"""What the last run of the same command has shown: how long it took, and what compiled code saved. Key types: LastRun, Kept.
+
+It only decides when time is spent on recording, and on loading compiled code, never what is computed: in a run that is known
+to be long enough, both may come at once, where in an unknown one they have to wait.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+
+from magpy_core._compat.code_cache import CodeCache, runs_folder
+from magpy_core._compat.torch.inductor_cache import has_own_folder
+
+_MOST_BYTES = 1 << 20  # of all files together
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """``seconds``: how long it took. ``saves``: by region, what its compiled code saves in each second of a run, in
+    seconds."""
+
+    seconds: float = 0.0
+    saves: Mapping[str, float] = field(default_factory=dict)
+
+    def still_saved(self, region: str, elapsed: float) -> float:
+        """The seconds that compiled code of ``region`` will save, if this run, now ``elapsed``, takes as long."""
+        return self.saves.get(region, 0.0) * max(self.seconds - elapsed, 0.0)
+
+
+class Kept:
+    """The file for one command, in the user's caches. Without a folder that only the user can write, nothing is kept."""
+
+    def __init__(self, command: str) -> None:
+        about = [command, torch.__version__, sys.version, os.environ.get("OMP_NUM_THREADS"), torch.get_num_threads()]
+        self._name = hashlib.sha256(json.dumps(about).encode()).hexdigest() + ".json"
+
+    @property
+    def path(self) -> Path:
+        return runs_folder() / self._name
+
+    def read(self) -> LastRun:
+        """Nothing is known if the file is missing or not as we write it, or compiled code is kept elsewhere."""
+        if has_own_folder():
+            return LastRun()
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            return LastRun(float(found["seconds"]), {str(name): float(rate) for name, rate in found["saves"].items()})
+        return LastRun()
+
+    def write(self, run: LastRun) -> None:
+        """If it can't be written, the next run decides as the first one."""
+        cache = CodeCache(runs_folder())
+        if has_own_folder() or cache.refusal():
+            return
+        beside = self.path.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):
+            beside.write_text(json.dumps(asdict(run)), encoding="utf-8")
+            os.replace(beside, self.path)
+            cache.prune(_MOST_BYTES)

@@ -1,0 +1,26 @@
+"""What a run shows of its compiled code, for the next run of the same command. Key function: shown_by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from magpy_core.regions.last_run import LastRun
+from magpy_core.regions.steps import Steps
+from magpy_core.regions.view import RegionView
+
+_ENOUGH = 6  # timings of each kind
+
+
+def shown_by(regions: Sequence[RegionView], steps: Steps, seconds: float, before: LastRun) -> LastRun:
+    """A run of so many seconds. A region that was not timed is taken to be as it was in the run ``before``."""
+    saves = dict(before.saves)
+    whole = steps.medians() if steps.are_whole else None
+    for region in regions:
+        times = region.times
+        if not region.hits or min(len(times.eager), len(times.compiled)) < _ENOUGH:
+            continue
+        plain, compiled = whole or (median(times.eager), median(times.compiled))
+        share = 1.0 if whole else min(region.calls * plain / max(seconds, plain), 1.0)
+        saves[region.id] = share * max(1.0 - compiled / plain, 0.0)
+    return LastRun(seconds, {region: rate for region, rate in saves.items() if rate > 0.0})

@@ -1,0 +1,80 @@
+"""What a run shows of its compiled code, and the file that keeps it for the next run of the same command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from magpy_core.regions.last_run import Kept, LastRun
+from magpy_core.regions.savings import shown_by
+from magpy_core.regions.steps import Steps
+
+
+@pytest.fixture(autouse=True)
+def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    return tmp_path / "magpy" / "runs"
+
+
+def region(name: str, plain: float, compiled: float, calls: int = 100, hits: int = 90) -> Any:
+    times = SimpleNamespace(eager=[plain] * 10, compiled=[compiled] * 10)
+    return SimpleNamespace(id=name, calls=calls, hits=hits, times=times)
+
+
+def test_what_compiled_calls_save() -> None:
+    regions = [region("a", 0.1, 0.06), region("slower", 0.1, 0.2), region("never", 0.1, 0.01, hits=0)]
+    run = shown_by(regions, Steps(), 20.0, LastRun(5.0, {"slower": 0.5, "gone": 0.25}))
+    assert run.seconds == 20.0 and run.saves == {"a": pytest.approx(0.2), "gone": 0.25}, "calls of a take half of the time"
+    assert run.still_saved("a", 10.0) == pytest.approx(2.0) and run.still_saved("a", 30.0) == 0.0
+    assert run.still_saved("b", 0.0) == 0.0
+
+
+def test_whole_steps_count_where_they_were_timed() -> None:
+    steps = Steps()
+    steps.are_whole = True
+    steps.plain, steps.compiled = [0.1] * 6, [0.08] * 6
+    assert shown_by([region("a", 0.1, 0.01)], steps, 20.0, LastRun()).saves == {"a": pytest.approx(0.2)}
+
+
+def test_it_is_kept_by_command(caches: Path) -> None:
+    assert Kept("a").read() == LastRun()
+    Kept("a").write(LastRun(3.0, {"model: Net": 0.5}))
+    assert Kept("a").read() == LastRun(3.0, {"model: Net": 0.5}) and Kept("b").read() == LastRun()
+    assert [path.suffix for path in caches.iterdir() if path.name != "magpy-pruned"] == [".json"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"seconds": "x", "saves": {}}', '{"seconds": 1, "saves": [1]}', '{"seconds": 1}']
+)
+def test_a_damaged_file_says_nothing(caches: Path, text: str) -> None:
+    Kept("a").write(LastRun(3.0))
+    Kept("a").path.write_text(text)
+    assert Kept("a").read() == LastRun()
+
+
+def test_where_the_user_keeps_compiled_code_nothing_is_written(
+    caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Kept("a").write(LastRun(3.0))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "own"))
+    assert Kept("a").read() == LastRun()
+    Kept("b").write(LastRun(3.0))
+    assert not Kept("b").path.exists()
+
+
+def test_a_folder_of_others_is_not_used(caches: Path) -> None:
+    Kept("a").write(LastRun(3.0))
+    caches.chmod(0o777)
+    Kept("b").write(LastRun(3.0))
+    assert not Kept("b").path.exists()
+
+
+def test_clearing_the_cache_forgets_runs(caches: Path) -> None:
+    from magpy_core.runner import compiled_code
+
+    Kept("a").write(LastRun(3.0))
+    assert compiled_code.clear() > 0 and Kept("a").read() == LastRun()
