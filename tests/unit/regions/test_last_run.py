@@ -78,3 +78,16 @@ def test_clearing_the_cache_forgets_runs(caches: Path) -> None:
 
     Kept("a").write(LastRun(3.0))
     assert compiled_code.clear() > 0 and Kept("a").read() == LastRun()
+
+
+def test_a_session_keeps_what_its_run_showed(caches: Path) -> None:
+    from magpy_core.regions.session import Session
+
+    Kept("train.py").write(LastRun(1e6, {"model: Net": 0.5}))
+    session = Session(mode="compiled", measure=True, background=True, command="train.py")
+    session.finish()
+    found = Kept("train.py").read()
+    assert 0.0 < found.seconds < 1000.0 and found.saves == {"model: Net": 0.5}
+    for options in ({"mode": "observe"}, {"mode": "compiled", "backend": "eager"}, {"mode": "compiled", "command": ""}):
+        Session(**{"command": "other.py", **options}).finish()  # type: ignore[arg-type]
+    assert len(list(caches.glob("*.json"))) == 1
