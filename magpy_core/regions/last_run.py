@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from magpy_core._compat.code_cache import CodeCache, runs_folder
+from magpy_core._compat.torch.compilers import inductor_is_imported
 from magpy_core._compat.torch.inductor_cache import has_own_folder
 
 _MOST_BYTES = 1 << 20  # of all files together
@@ -42,6 +43,9 @@ class Kept:
     def __init__(self, command: str) -> None:
         about = [command, torch.__version__, sys.version, os.environ.get("OMP_NUM_THREADS"), torch.get_num_threads()]
         self._name = hashlib.sha256(json.dumps(about).encode()).hexdigest() + ".json"
+        # which folder is torch's default, its compiler would have to be imported to know
+        given = bool(os.environ.get("TORCHINDUCTOR_CACHE_DIR"))
+        self._is_elsewhere = given and (not inductor_is_imported() or has_own_folder())
 
     @property
     def path(self) -> Path:
@@ -49,7 +53,7 @@ class Kept:
 
     def read(self) -> LastRun:
         """Nothing is known if the file is missing or not as we write it, or compiled code is kept elsewhere."""
-        if has_own_folder():
+        if self._is_elsewhere:
             return LastRun()
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             found = json.loads(self.path.read_text(encoding="utf-8"))
@@ -59,7 +63,7 @@ class Kept:
     def write(self, run: LastRun) -> None:
         """If it can't be written, the next run decides as the first one."""
         cache = CodeCache(runs_folder())
-        if has_own_folder() or cache.refusal():
+        if self._is_elsewhere or cache.refusal():
             return
         beside = self.path.with_suffix(f".{os.getpid()}")
         with suppress(OSError):

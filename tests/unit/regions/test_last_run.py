@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from magpy_core.regions import last_run
 from magpy_core.regions.last_run import Kept, LastRun
 from magpy_core.regions.savings import shown_by
 from magpy_core.regions.steps import Steps
@@ -56,11 +57,13 @@ def test_a_damaged_file_says_nothing(caches: Path, text: str) -> None:
     assert Kept("a").read() == LastRun()
 
 
+@pytest.mark.parametrize("imported", [False, True])
 def test_where_the_user_keeps_compiled_code_nothing_is_written(
-    caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imported: bool
 ) -> None:
     Kept("a").write(LastRun(3.0))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setattr(last_run, "inductor_is_imported", lambda: imported)
     assert Kept("a").read() == LastRun()
     Kept("b").write(LastRun(3.0))
     assert not Kept("b").path.exists()
