@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -57,10 +59,21 @@ def test_a_cancelled_compilation_leaves_no_header(tmp_path: Path, monkeypatch: p
 
     one = Compilation()
     one.start(work)
-    while not compiled.exists():
-        assert not one.ended(), "it has failed"
-        time.sleep(0.01)
+    until(compiled.exists)
     one.cancel()
-    while Path(f"/proc/{pid.read_text()}").exists():
-        time.sleep(0.02)
+    until(lambda: not runs(int(pid.read_text())))
     assert not is_incomplete(str(compiled))
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
