@@ -18,8 +18,7 @@ from pathlib import Path
 import torch
 
 from magpy_core._compat.code_cache import CodeCache, runs_folder
-from magpy_core._compat.torch.compilers import inductor_is_imported
-from magpy_core._compat.torch.inductor_cache import has_own_folder
+from magpy_core._compat.torch.inductor_cache import seems_to_have_own_folder
 
 _MOST_BYTES = 1 << 20  # of all files together
 
@@ -43,9 +42,7 @@ class Kept:
     def __init__(self, command: str) -> None:
         about = [command, torch.__version__, sys.version, os.environ.get("OMP_NUM_THREADS"), torch.get_num_threads()]
         self._name = hashlib.sha256(json.dumps(about).encode()).hexdigest() + ".json"
-        # which folder is torch's default, its compiler would have to be imported to know
-        given = bool(os.environ.get("TORCHINDUCTOR_CACHE_DIR"))
-        self._is_elsewhere = given and (not inductor_is_imported() or has_own_folder())
+        self._is_elsewhere = seems_to_have_own_folder()
 
     @property
     def path(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from magpy_core._compat.torch.inductor_start import cached_probes
 
-_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+_VARIABLE, _DEFAULTS = "TORCHINDUCTOR_CACHE_DIR", "torch._inductor.runtime.cache_dir_utils"
 
 
 def has_own_folder() -> bool:
@@ -21,6 +22,11 @@ def has_own_folder() -> bool:
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     return os.path.abspath(given) != os.path.abspath(default_cache_dir())
+
+
+def seems_to_have_own_folder() -> bool:
+    """The same without an import of torch's compiler: before that, nobody but the user has set the variable."""
+    return bool(os.environ.get(_VARIABLE)) and (_DEFAULTS not in sys.modules or has_own_folder())
 
 
 @contextmanager

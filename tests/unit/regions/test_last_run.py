@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from magpy_core.regions import last_run
 from magpy_core.regions.last_run import Kept, LastRun
 from magpy_core.regions.savings import shown_by
 from magpy_core.regions.steps import Steps
@@ -63,7 +63,8 @@ def test_where_the_user_keeps_compiled_code_nothing_is_written(
 ) -> None:
     Kept("a").write(LastRun(3.0))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "own"))
-    monkeypatch.setattr(last_run, "inductor_is_imported", lambda: imported)
+    if not imported:
+        monkeypatch.delitem(sys.modules, "torch._inductor.runtime.cache_dir_utils", raising=False)
     assert Kept("a").read() == LastRun()
     Kept("b").write(LastRun(3.0))
     assert not Kept("b").path.exists()
@@ -94,3 +95,13 @@ def test_a_session_keeps_what_its_run_showed(caches: Path) -> None:
     for options in ({"mode": "observe"}, {"mode": "compiled", "backend": "eager"}, {"mode": "compiled", "command": ""}):
         Session(**{"command": "other.py", **options}).finish()  # type: ignore[arg-type]
     assert len(list(caches.glob("*.json"))) == 1
+
+
+def test_the_folder_that_torch_has_set_itself_is_no_folder_of_the_user(
+    caches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", default_cache_dir())
+    Kept("a").write(LastRun(3.0))
+    assert Kept("a").read() == LastRun(3.0)
