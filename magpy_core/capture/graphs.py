@@ -241,8 +241,8 @@ class CompiledGraphs:
         compiled = self._run_backend(segment, inputs, stage)
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)
-        if compiled.guards:
-            self._add_check(segment, compiled.guards)
+        if guards := [*compiled.guards, *self._ones_inside(segment, inputs)]:
+            self._add_check(segment, guards)
         self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
         self.of_segments[index], fn = compiled, compiled.fn
         self._stages[index] = stage + 1
@@ -297,6 +297,12 @@ class CompiledGraphs:
                 known = () if inner else self._trace.dims.get(node.meta["magpy_source"].path, ())
                 dims[i] = {d for d, n in enumerate(value.shape) if (n > 1 if inner else d in known)}
         return {i: varying for i, varying in dims.items() if varying}
+
+    def _ones_inside(self, segment: Segment, inputs: tuple[Any, ...]) -> list[str]:
+        """Checks of the sizes that are 1 in results of earlier segments, for which code is made even if others vary."""
+        inner = [(i, v) for i, (n, v) in enumerate(zip(segment.inputs, inputs, strict=True)) if n.op != "placeholder"]
+        tensors = [(i, value) for i, value in inner if self._trace.dims and is_a(value, torch.Tensor)]
+        return [f"L[{i}].size()[{d}] == 1" for i, value in tensors for d, n in enumerate(value.shape) if n == 1]
 
     def fixes_sizes(self, inputs: Any) -> bool:
         """Whether code was made for one value of a size that may vary, and it has another one in these graph ``inputs``."""

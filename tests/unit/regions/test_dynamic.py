@@ -429,3 +429,33 @@ def test_a_later_part_of_a_graph_has_sizes_that_vary(backend: str) -> None:
     one_row = [(torch.randn(n, 4), w) for n in (2, 2, 1, 2, 14)]  # the second part takes one row
     assert agree(compiled, halved, one_row) <= 4
     assert newest.hits >= 6 and not region_of(compiled).disabled
+
+
+def counted(x: torch.Tensor, w: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    """Its first part writes, and draws random numbers."""
+    count.add_(1)
+    y = (x[::2] @ w).relu() + torch.rand(())
+    if y.sum() > -1.0:
+        y = y * 1.5
+    return torch.cat([y, y]).view(2, -1, 4).sum(1)
+
+
+def test_nothing_is_doubled_where_a_later_part_has_other_sizes() -> None:
+    w = torch.randn(4, 4)
+    compiled = magpy_core.compile(counted, backend="aot_eager", wait=True, same_random=True)
+    results = []
+    inputs = [torch.randn(n, 4) for n in (6, 6, 8, 8, 12, 8, 14)]
+    refused: list[int] = []
+    for function in (compiled, counted):
+        torch.manual_seed(0)
+        count = torch.zeros(())
+        results.append([])
+        for n, x in enumerate(inputs):
+            if function is compiled and n == 4:  # the sizes of its first part let every call pass that the guard lets pass
+                names = magpy_core.captures(compiled)[0].namespace
+                names["shapes_ok1"] = lambda values: refused.append(1)
+            results[-1].append((function(x, w, count), count.clone()))
+    for (found, counts), (wanted, wanted_counts) in zip(*results, strict=True):
+        torch.testing.assert_close(found, wanted)
+        assert counts == wanted_counts
+    assert refused, "no later part was reached"
