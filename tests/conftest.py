@@ -13,15 +13,20 @@ from pathlib import Path
 
 import pytest
 
+from magpy_core._compat.cpython.threads import leave_out_running
+
 os.environ.setdefault("MAGPY_VERIFY", "1")  # in the programs that tests start, too
 os.environ.setdefault("MAGPY_COMPILE", "foreground")  # which call is compiled does not depend on the machine's speed
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The programs that tests start find MagPy compiled to bytecode, although many of them may not write any."""
-    if not hasattr(config, "workerinput"):
-        for package in ("magpy_core", "lsp_server"):
-            compileall.compile_dir(Path(__file__).parents[1] / package, quiet=2)
+    """The programs that tests start find MagPy compiled to bytecode, although many of them may not write any. In a worker of
+    the test runner, the thread that receives which tests to run next is none of the programs that tests record."""
+    if hasattr(config, "workerinput"):
+        leave_out_running()
+        return
+    for package in ("magpy_core", "lsp_server"):
+        compileall.compile_dir(Path(__file__).parents[1] / package, quiet=2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from magpy_core._compat.cpython.threads import processor_times
+from magpy_core._compat.cpython import threads
+from magpy_core._compat.cpython.threads import leave_out_running, processor_times
 
 
 @contextmanager
@@ -58,3 +59,15 @@ def test_a_thread_that_waits_has_not_run_and_one_that_works_has(start: str) -> N
         go.set()
         done.wait()
         assert processor_times() != before
+
+
+def test_a_thread_that_is_left_out_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_left_out", set(threads._left_out))
+    with waiting("threading") as (go, done):
+        leave_out_running()
+        assert processor_times() == {}
+        go.set()
+        done.wait()
+        assert processor_times() == {}
+        with waiting("_thread"):
+            assert len(processor_times() or ()) == 1
