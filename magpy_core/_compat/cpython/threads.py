@@ -7,7 +7,6 @@ import threading
 import time
 from itertools import chain, starmap
 
-
 _left_out: set[int] = set()  # the clocks of threads
 
 
