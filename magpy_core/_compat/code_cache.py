@@ -145,6 +145,16 @@ class CodeCache:
         if sizes != known:
             _write(self.folder / _RECORD, json.dumps(sizes))
 
+    def add(self, file: Path, text: str) -> bool:
+        """Adds a complete file of ours; whether it could be written."""
+        try:
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+        except OSError:
+            return False
+        _write(file, text)
+        self.record()
+        return file.exists()
+
     def _recorded(self) -> dict[str, int] | None:
         """The recorded sizes; None if the record is damaged."""
         try:

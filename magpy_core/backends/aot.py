@@ -15,14 +15,15 @@ from magpy_core._compat.torch.compilers import import_dynamo, import_inductor
 from magpy_core._compat.torch.torch_state import default_device, no_autograd, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
-from magpy_core.backends.base import CompiledGraph
+from magpy_core.backends.base import CompiledCode, CompiledGraph
 from magpy_core.backends.blocks import compile_blocks
-from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
+from magpy_core.backends.calling import UNCOUNTED
 from magpy_core.backends.checks import write_checks
+from magpy_core.backends.convention import Convention
 from magpy_core.backends.cuda_graphs import compile_replayed
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.fusing import fuse_losses, fusing
-from magpy_core.backends.gradients import Differentiated, call_without_autograd, operations_of, without_autograd
+from magpy_core.backends.gradients import Differentiated, operations_of, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.backends.sharing import saved_and_written, written_positions
@@ -119,14 +120,15 @@ class AotBackend:
                     compiled, replayed = compile_whole(graph, lower_fakes), None
                 fn, boxed, sources = compiled
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])
-        if differentiated is not None:
-            fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)
-        if lowered is not None and not is_identity(lowered, len(fakes)):
-            fn, boxed = adapt(lowered, len(fakes), fn, boxed), None
-        placeholders = gm.graph.find_nodes(op="placeholder")
-        if uncounted := [i for i, node in enumerate(placeholders) if UNCOUNTED in node.meta]:
-            fn, boxed = keep_versions(fn, boxed, uncounted)
-        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None, tuple(fused), replayed)
+        convention = Convention(
+            len(fakes),
+            None if differentiated is None else tuple(differentiated.freed),
+            None if lowered is None else (lowered.inputs, lowered.outputs),
+            tuple(i for i, node in enumerate(gm.graph.find_nodes(op="placeholder")) if UNCOUNTED in node.meta),
+        )
+        code = CompiledCode(boxed, convention)
+        fn, boxed = convention.applied(fn, boxed)
+        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None, tuple(fused), replayed, code)
 
 
 def _needs_autograd(tensors: Sequence[torch.Tensor]) -> bool:

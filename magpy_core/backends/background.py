@@ -46,7 +46,8 @@ _FORGOTTEN_S = 10.0  # a compilation that was not polled for so long doesn't del
 @dataclass(frozen=True)
 class Result:
     """What a process reports: the seconds it took, or why the compiler refused. ``load_seconds``: CPU time to do the same
-    work again from the caches; ``import_seconds``: CPU time to import the compiler, if the program has not imported it.
+    work again from what it has kept; ``import_seconds``: CPU time to import the compiler, if the program has not imported it
+    and needs it.
     ``removed``: damaged files in the cache."""
 
     seconds: float
@@ -98,7 +99,7 @@ class Compilation:
         return self._result
 
     def start(self, work: Callable[[], object]) -> None:
-        """Forks a process that does the work."""
+        """Forks a process that does the work, twice. It returns True if it needed no compiler."""
         assert self._page is None
         page = self._page = mmap.mmap(-1, _PAGE)
         _beat(page)
@@ -258,10 +259,11 @@ def _watch(page: mmap.mmap, parent: Path, started: str) -> None:
 def _done(work: Callable[[], object]) -> Result:
     start, before = time.perf_counter(), removed_files()
     try:
-        imported = 0.0 if inductor_is_imported() else _cpu_seconds(import_inductor)
+        imported = 0.0 if inductor_is_imported() else _cpu_seconds(import_inductor)[0]
         work()
         seconds, removed = time.perf_counter() - start, removed_files() - before
-        return Result(seconds, load_seconds=_cpu_seconds(work), import_seconds=imported, removed=removed)
+        to_load, without_compiler = _cpu_seconds(work)
+        return Result(seconds, "", "", to_load, 0.0 if without_compiler is True else imported, removed)
     except Unsupported as error:
         return Result(time.perf_counter() - start, error.code, error.message)
     except Exception as error:
@@ -269,7 +271,7 @@ def _done(work: Callable[[], object]) -> Result:
         return Result(time.perf_counter() - start, getattr(error, "code", "MP902"), getattr(error, "message", message))
 
 
-def _cpu_seconds(work: Callable[[], object]) -> float:
+def _cpu_seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.process_time()
-    work()
-    return time.process_time() - start
+    result = work()
+    return time.process_time() - start, result

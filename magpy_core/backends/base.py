@@ -8,10 +8,20 @@ from typing import Any, Protocol
 
 import torch.fx
 
+from magpy_core.backends.convention import Convention
 from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.fusing import FusedLoss
 from magpy_core.backends.tuning import DEFAULT, Tuning
+
+
+@dataclass(frozen=True)
+class CompiledCode:
+    """What a compiled graph consists of: the compiler's function, if it takes a list, and how it is called in place of the
+    graph."""
+
+    call: Callable[[list[Any]], Sequence[Any]] | None
+    convention: Convention
 
 
 @dataclass
@@ -22,7 +32,7 @@ class CompiledGraph:
     list and so saves a copy of the arguments. ``guards``: expressions over ``L``, the list of inputs, that must hold for a
     dynamic capture to be valid; evaluate them with the names of `_compat.torch.fake.guard_namespace()`.
     ``fused``: the losses that are computed without their logits. ``replayed``: the part of it on a device, if it may be
-    replayed as a CUDA graph.
+    replayed as a CUDA graph. ``code``: what could be stored of it.
     """
 
     fn: Callable[..., Sequence[Any]]
@@ -31,6 +41,7 @@ class CompiledGraph:
     generated_code: str | None = None
     fused: tuple[FusedLoss, ...] = ()
     replayed: Replayed | None = None
+    code: CompiledCode | None = None
 
 
 class Backend(Protocol):

@@ -1,4 +1,5 @@
-"""Keeps the code that Inductor has compiled from run to run, in MagPy's folder. Key functions: kept, cache_problem."""
+"""Keeps the code that Inductor has compiled from run to run, in MagPy's folder. Key functions: kept, folder,
+cache_problem."""
 
 from __future__ import annotations
 
@@ -42,6 +43,12 @@ def folder() -> Path | None:
     """Where compiled code is kept; None if it is not."""
     cache = _cache()
     return None if cache is None else cache.folder
+
+
+def keep_file(file: Path, text: str) -> bool:
+    """Writes a file of ours in the folder; whether it was possible."""
+    cache = _cache()
+    return cache is not None and cache.add(file, text)
 
 
 def removed_files() -> int:

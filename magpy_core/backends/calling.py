@@ -12,22 +12,29 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch.tensor_guards import set_versions
-from magpy_core.backends.lowering import Lowered
 
 Direct = Callable[..., Sequence[Any]]
 Boxed = Callable[[list[Any]], Sequence[Any]]
+
+#: How a lowered graph is called, as in `lowering.Lowered`: for each of its inputs the index of the original input, and the
+#: dtype of the tensor to wrap it in, or None; for each result of the original graph, what it is.
+Inputs = Sequence[tuple[int, torch.dtype | None]]
+Outputs = Sequence[tuple[str, Any]]
 
 #: In the ``meta`` of a placeholder: the graph writes this input, and eager does so without counting the write.
 UNCOUNTED = "magpy_uncounted_write"
 
 
-def is_identity(lowered: Lowered, arity: int) -> bool:
+def is_identity(inputs: Inputs, outputs: Outputs, arity: int) -> bool:
     """Whether the lowered graph can be called like the original: without numbers as inputs or outputs."""
-    direct = [(i, None) for i in range(arity)]
-    return lowered.inputs == direct and lowered.outputs == [("graph", i) for i in range(len(lowered.outputs))]
+    return [*inputs] == [(i, None) for i in range(arity)] and _are_results(outputs)
 
 
-def adapt(lowered: Lowered, arity: int, fn: Direct, boxed: Boxed | None) -> Direct:
+def _are_results(outputs: Outputs) -> bool:
+    return [*outputs] == [("graph", i) for i in range(len(outputs))]
+
+
+def adapt(inputs: Inputs, outputs: Outputs, arity: int, fn: Direct, boxed: Boxed | None) -> Direct:
     """``fn`` with the original graph's calling convention.
 
     Generated as source code, because interpreting a plan at each call would be slower than the call.
@@ -35,7 +42,7 @@ def adapt(lowered: Lowered, arity: int, fn: Direct, boxed: Boxed | None) -> Dire
     names = [f"a{i}" for i in range(arity)]
     space: dict[str, Any] = {"inner": boxed or fn, "T": torch.scalar_tensor}
     passed = []
-    for index, dtype in lowered.inputs:
+    for index, dtype in inputs:
         if dtype is None:
             passed.append(names[index])
         else:
@@ -44,12 +51,12 @@ def adapt(lowered: Lowered, arity: int, fn: Direct, boxed: Boxed | None) -> Dire
     arguments = ", ".join(passed)
     call = f"inner([{arguments}])" if boxed is not None else f"inner({arguments})"
     lines = [f"def fn({', '.join(names)}):"]
-    if lowered.outputs == [("graph", i) for i in range(len(lowered.outputs))]:
+    if _are_results(outputs):
         lines.append(f"    return {call}")
     else:
         lines.append(f"    out = {call}")
         parts = []
-        for position, (kind, what) in enumerate(lowered.outputs):
+        for position, (kind, what) in enumerate(outputs):
             if kind == "constant":
                 space[f"c{position}"] = what
             parts.append({"graph": f"out[{what}]", "item": f"out[{what}].item()", "constant": f"c{position}"}[kind])

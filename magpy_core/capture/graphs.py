@@ -20,7 +20,7 @@ import torch.fx
 from magpy_core._compat.torch.fake import guard_namespace
 from magpy_core._compat.torch.inductor import compile_alone
 from magpy_core._compat.torch.surroundings import in_cuda_graph
-from magpy_core.backends import background, get_backend
+from magpy_core.backends import background, get_backend, stored
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
 from magpy_core.backends.fakes import make_fake_inputs
@@ -87,6 +87,7 @@ class CompiledGraphs:
         # of each segment that has operations, how many of the settings' tunings it has been compiled with
         self._stages = {i: 0 for i, s in enumerate(structure.segments) if s.outputs or s.nodes}
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
+        self._looked_for: set[tuple[int, int]] = set()  # among stored graphs
         self._made = time.monotonic()
         self._plain_seconds = 0.0
         self.plain_calls = 0
@@ -163,23 +164,58 @@ class CompiledGraphs:
     def _compiled(self, index: int, inputs: tuple[Any, ...], stage: int) -> Callable[[list[Any]], Any] | None:
         """Segment ``index``, compiled with the tuning of ``stage``; None if it is still being compiled in the background.
         Raises CaptureFailed."""
-        if self._settings.background and not self._is_in_cache(index, inputs, stage):
-            return None
+        start = time.perf_counter()
+        compiled = self._stored(index, inputs, stage)
+        if compiled is None and self._settings.background:
+            if not self._is_in_cache(index, inputs, stage):
+                return None
+            self._looked_for.discard((index, stage))  # that process has stored it, if it can be
+            compiled = self._stored(index, inputs, stage)
         with loading() if self._settings.background else nullcontext():
-            return self._compile(index, inputs, stage)
+            return self._adopted(index, inputs, stage, compiled, start)
+
+    def _stored(self, index: int, inputs: tuple[Any, ...], stage: int) -> CompiledGraph | None:
+        """Segment ``index`` as an earlier run has stored it; it is looked for once. Raises CaptureFailed."""
+        if (index, stage) in self._looked_for:
+            return None
+        self._looked_for.add((index, stage))
+        segment = self._structure.segments[index]
+        self._refuse(segment, inputs)
+        key = self._key(segment, inputs, stage)
+        return None if key is None else stored.load(key, inputs)
+
+    def _key(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> str | None:
+        """What the segment's code is stored as; None if it is not."""
+        settings = self._settings
+        if settings.backend != "inductor" or segment.expected:  # a test of the program's data, as a closure
+            return None
+        return stored.key_of(
+            _module(segment, inputs),
+            inputs,
+            self._dims(segment, inputs),
+            same_random=settings.same_random,
+            tuning=settings.tunings[stage],
+            checked=self._are_checked(segment),
+        )
 
     def _is_in_cache(self, index: int, inputs: tuple[Any, ...], stage: int) -> bool:
         """Whether a background compilation has put segment ``index`` into the compilers' caches, so that the program can
         afford to load it now; starts the compilation if needed. Raises CaptureFailed."""
         segment = self._structure.segments[index]
         if (compilation := self._compilations.get((index, stage))) is None:
-            self._refuse(segment, inputs)
             compilation = self._compilations[index, stage] = background.QUEUE.add()
             weakref.finalize(self, compilation.cancel).atexit = False
 
-        def work() -> None:
+        key = self._key(segment, inputs, stage) if compilation.state == "waiting" else None
+
+        def work() -> bool:
+            if key is not None and stored.load(key, inputs) is not None:
+                return True
             with compile_alone():
-                self._run_backend(segment, inputs, stage)
+                compiled = self._run_backend(segment, inputs, stage)
+            if key is not None:
+                stored.save(key, compiled)
+            return False
 
         if compilation.state == "waiting" and not self._is_worthwhile():
             return False
@@ -233,12 +269,14 @@ class CompiledGraphs:
         if (reason := compiled_wrongly(self._settings.backend, inputs, segment.outputs, self._trace)) is not None:
             raise CaptureFailed("MP902", reason)
 
-    def _compile(self, index: int, inputs: tuple[Any, ...], stage: int) -> Callable[..., Any]:
-        """The callable of one segment: takes its inputs as one list (and may empty it). Raises CaptureFailed."""
-        start = time.perf_counter()
+    def _adopted(
+        self, index: int, inputs: tuple[Any, ...], stage: int, compiled: CompiledGraph | None, start: float
+    ) -> Callable[..., Any]:
+        """The callable of one segment, if necessary compiled now: takes its inputs as one list (and may empty it).
+        ``start``: when this began. Raises CaptureFailed."""
         segment = self._structure.segments[index]
-        self._refuse(segment, inputs)
-        compiled = self._run_backend(segment, inputs, stage)
+        if compiled is None:
+            compiled = self._compile(segment, inputs, stage)
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)
         if guards := [*compiled.guards, *self._ones_inside(segment, inputs)]:
@@ -249,6 +287,14 @@ class CompiledGraphs:
         boxed = compiled.boxed or (lambda inputs: fn(*inputs))
         return functools.partial(_call_locked, _WRITING[self._settings.region_id], boxed) if self._writes(segment) else boxed
 
+    def _compile(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> CompiledGraph:
+        """Compiles the segment here and now, and stores it. Raises CaptureFailed."""
+        key = None if self._settings.background else self._key(segment, inputs, stage)
+        compiled = self._run_backend(segment, inputs, stage)
+        if key is not None:
+            stored.save(key, compiled)
+        return compiled
+
     def _writes(self, segment: Segment) -> bool:
         """Whether the compiled segment reads tensors from outside at its start and writes them at its end, so that only one
         thread may run it at a time. The eager backend writes them operation by operation, as the program does."""
@@ -256,12 +302,9 @@ class CompiledGraphs:
         return self._settings.backend != "eager" and any(id(n.meta.get("magpy_source")) in mutated for n in segment.inputs)
 
     def _run_backend(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> CompiledGraph:
-        gm = segment.module()
+        gm = _module(segment, inputs)
         backend, dims = self._settings.backend, self._dims(segment, inputs)
         try:
-            for node, value in zip(gm.graph.find_nodes(op="placeholder"), inputs, strict=True):
-                if not is_a(value, torch.Tensor):
-                    node.meta["magpy_scalar"] = type(value)
             fakes = make_fake_inputs(inputs, dims or None)
             settings = self._settings
             return get_backend(backend).compile(
@@ -321,6 +364,15 @@ class CompiledGraphs:
         else:  # it takes results of earlier ones, whose sizes are known when these have run
             check = shape_check([(guards, [*range(len(segment.inputs))])])
             self._names[f"shapes_ok{self._structure.segments.index(segment)}"] = check
+
+
+def _module(segment: Segment, inputs: tuple[Any, ...]) -> torch.fx.GraphModule:
+    """The segment alone, whose inputs know whether they are numbers."""
+    gm = segment.module()
+    for node, value in zip(gm.graph.find_nodes(op="placeholder"), inputs, strict=True):
+        if not is_a(value, torch.Tensor):
+            node.meta["magpy_scalar"] = type(value)
+    return gm
 
 
 def _call_locked(lock: threading.RLock, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:

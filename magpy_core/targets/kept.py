@@ -11,8 +11,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import sys
-import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -22,23 +20,17 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.inductor_options import changed_settings
+from magpy_core._compat.torch.compiler_state import changed_settings, own_source
 from magpy_core.backends.cache import folder
 from magpy_core.capture.build import Capture
 from magpy_core.findings.json_form import build
 from magpy_core.findings.kernels import Kernel
+from magpy_core.opgraph.naming import Unnamed, is_plain, target_name, value_text
 from magpy_core.targets.devices import Device
 from magpy_core.targets.retarget import place_of
 
 _FOLDER = "kernels"
 _SETTINGS = ("TORCH", "TRITON", "MAGPY_")  # environment variables that compilers and MagPy read
-_PLAIN = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, torch.layout,
-          torch.memory_format)  # fmt: skip
-_OURS = ("torch", "magpy_core", "_operator", "math")
-
-
-class _Unnamed(Exception):
-    """A part of a graph has no name that says what it does."""
 
 
 def name_of(region: str, kind: str, capture: Capture, device: Device) -> str:
@@ -49,7 +41,7 @@ def name_of(region: str, kind: str, capture: Capture, device: Device) -> str:
             if segment.expected:
                 return ""  # a test of the program's data, as a closure
             parts += _graph(segment.module().graph)
-    except _Unnamed:
+    except Unnamed:
         return ""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
@@ -95,10 +87,7 @@ def write(file: Path | None, found: Mapping[str, Sequence[Any]]) -> None:
 @cache
 def _versions() -> str:
     """Of torch, Triton, Python, and of MagPy's own source, which may be edited."""
-    root = Path(__file__).parents[1]
-    files = sorted((str(file), file.stat().st_mtime_ns) for file in root.rglob("*.py"))
-    own = hashlib.sha256(repr(files).encode()).hexdigest()
-    return repr((torch.__version__, importlib.metadata.version("triton"), platform.python_version(), own))
+    return repr((torch.__version__, importlib.metadata.version("triton"), platform.python_version(), own_source()))
 
 
 def _settings() -> list[str]:
@@ -110,7 +99,13 @@ def _settings() -> list[str]:
     )  # fmt: skip
     names = sorted(name for name in os.environ if name.startswith(_SETTINGS) and not name.endswith("_CACHE_DIR"))
     variables = [(name, os.environ[name]) for name in names]
-    return [repr(of_torch), repr(variables), changed_settings()]
+    return [repr(of_torch), repr(variables), *_changes()]
+
+
+def _changes() -> list[str]:
+    if changed_settings():
+        raise Unnamed("the program has changed settings of compilers")
+    return []
 
 
 def _inputs(capture: Capture) -> Iterator[str]:
@@ -120,45 +115,10 @@ def _inputs(capture: Capture) -> Iterator[str]:
 
 def _graph(graph: torch.fx.Graph) -> Iterator[str]:
     for node in graph.nodes:
-        meta = {key: node.meta[key] for key in sorted(node.meta) if _matters(key) and _is_plain(node.meta[key])}
-        what = f"{node.op} {_target(node.target)} {_value(node.args)} {_value(node.kwargs)}"
+        meta = {key: node.meta[key] for key in sorted(node.meta) if _matters(key) and is_plain(node.meta[key])}
+        what = f"{node.op} {target_name(node.target)} {value_text(node.args)} {value_text(node.kwargs)}"
         yield f"{node.name} = {what} {meta!r} {place_of(node)}"
 
 
 def _matters(key: str) -> bool:
     return key.startswith("magpy_") and key != "magpy_version"
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (*_PLAIN, type)) or (isinstance(value, tuple) and all(map(_is_plain, value)))
-
-
-def _target(target: Any) -> str:
-    """The name that a target is found by; the version of what has it says what it does."""
-    if isinstance(target, (str, torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-        return str(target)
-    owner = getattr(target, "__self__", None)
-    if isinstance(owner, types.GetSetDescriptorType):  # a tensor's attribute
-        return f"{owner.__objclass__.__qualname__}.{owner.__name__} {target.__name__}"
-    module = getattr(target, "__module__", None)
-    if isinstance(target, types.BuiltinFunctionType) and isinstance(owner, (type, types.ModuleType, type(None))):
-        return f"{module} {target.__qualname__}"
-    if isinstance(module, str) and module.split(".")[0] in _OURS:
-        name = str(getattr(target, "__name__", ""))
-        if name and getattr(sys.modules.get(module), name, None) is target:
-            return f"{module}.{name}"
-    raise _Unnamed(target)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, torch.fx.Node):
-        return f"%{value.name}"
-    if isinstance(value, _PLAIN):
-        return repr(value)
-    if isinstance(value, slice):
-        return f"slice{_value((value.start, value.stop, value.step))}"
-    if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(_value, value))},)"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_value(key)}: {_value(item)}' for key, item in value.items())}}}"
-    raise _Unnamed(value)

@@ -22,10 +22,11 @@ from magpy_core._compat.torch.torch_state import no_autograd, preserve_torch_sta
 from magpy_core._compat.torch.triton_lowering import LoweredGraph, LoweredKernel, keeping_places, lower
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
-from magpy_core.backends.calling import Direct, adapt
+from magpy_core.backends.calling import Direct
+from magpy_core.backends.convention import Convention
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.fusing import Fusing, fuse_losses, fusing
-from magpy_core.backends.gradients import call_without_autograd, without_autograd
+from magpy_core.backends.gradients import without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.capture.build import Capture
@@ -255,10 +256,8 @@ def _lowered(
             lambda inner: inductor.inductor_compile(graph, fakes, mode, inner=inner), on_cpu, combined=combined, load=load
         )
     fn, boxed, _ = lowered.compiled
-    if differentiated is not None:
-        fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)
-    if numbers is not None:
-        fn = adapt(numbers, arity, fn, boxed)
+    freed = None if differentiated is None else tuple(differentiated.freed)
+    fn, _ = Convention(arity, freed, None if numbers is None else (numbers.inputs, numbers.outputs)).applied(fn, boxed)
     return LoweredSegment(lowered.graphs, fn)
 
 

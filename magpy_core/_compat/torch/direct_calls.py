@@ -1,14 +1,14 @@
 """Compiled graphs called without AOTAutograd's wrapper, where it would do nothing but switch the grad mode.
 
 The wrapper and that of Inductor around the generated function take as long as two or three small kernels.
-Key function: `direct_calls`.
+Key functions: `direct_calls`, `generated_call`. Key type: GeneratedCall.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,10 +16,42 @@ from magpy_core._compat.torch.direct_autograd import direct_function, keeps_the_
 
 _CREATES = "_create_runtime_wrapper"
 #: What AOTAutograd's metadata says of a graph after whose call something is left to do.
-_LEFT_TO_DO = (
-    "num_mutated_inp_runtime_indices", "num_outputs_aliased", "num_intermediate_bases", "dynamic_outputs",
-    "mutated_graph_handled_indices_seen_by_autograd",
-)  # fmt: skip
+_LEFT_TO_DO = ("num_mutated_inp_runtime_indices", "num_outputs_aliased", "num_intermediate_bases", "dynamic_outputs")
+#: The inputs that the graph itself writes, whose version counters the wrapper increments before the call.
+_WRITTEN = "mutated_graph_handled_indices_seen_by_autograd"
+_GENERATED = "magpy_generated_call"
+
+
+class GeneratedCall(NamedTuple):
+    """``run``: the generated function, which takes its inputs as a list. ``written``: the positions of the inputs that it
+    writes."""
+
+    run: Callable[[list[Any]], Any]
+    written: tuple[int, ...]
+
+    @property
+    def without_autograd(self) -> Callable[[list[Any]], Any]:
+        """A function that runs it in any grad mode, which counts the writes."""
+        run, written = self.run, self.written
+
+        def call(inputs: list[Any]) -> Any:
+            if written:
+                torch.autograd.graph.increment_version([inputs[i] for i in written])
+            if not torch.is_grad_enabled():
+                return run(inputs)
+            torch._C._set_grad_enabled(False)
+            try:
+                return run(inputs)
+            finally:
+                torch._C._set_grad_enabled(True)
+
+        return call
+
+
+def generated_call(compiled: Any) -> GeneratedCall | None:
+    """What a compiled graph, as it is called, consists of; None if there is more to it."""
+    found: GeneratedCall | None = getattr(compiled, _GENERATED, None)
+    return found
 
 
 @contextmanager
@@ -36,9 +68,10 @@ def direct_calls() -> Iterator[None]:
         wrapped: Callable[..., Any] = original(compiled, **details)
         if not _does_nothing(details):
             return wrapped
-        if details.get("trace_joint") is False:
-            return _direct(compiled, wrapped)
-        if details.get("trace_joint") is True and details.get("indices_of_inps_to_detach") == []:
+        written = getattr(details["runtime_metadata"], _WRITTEN, None)
+        if details.get("trace_joint") is False and written is not None:
+            return _direct(compiled, wrapped, tuple(written) if details.get("keep_input_mutations") else ())
+        if details.get("trace_joint") is True and not written and details.get("indices_of_inps_to_detach") == []:
             apply = direct_function(compiled, details["runtime_metadata"])
             return wrapped if apply is None else _direct_with_gradients(apply, wrapped)
         return wrapped
@@ -60,27 +93,24 @@ def _does_nothing(details: dict[str, Any]) -> bool:
     return not any(facts) and known.get("grad_enabled_mutation", True) is None
 
 
-def _direct(compiled: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:
+def _direct(compiled: Callable[..., Any], wrapped: Callable[..., Any], written: tuple[int, ...]) -> Callable[..., Any]:
     """``compiled``, which ``wrapped`` calls. The first call goes through the wrapper, which checks custom operators then."""
     is_first = True
-    inner = getattr(compiled, "current_callable", None)  # of Inductor's wrapper, which times and records the call
     is_recorded = torch.autograd.profiler
+    inner = getattr(compiled, "current_callable", None)  # of Inductor's wrapper, which times and records the call
+    generated = GeneratedCall(inner or compiled, written)
+    direct = generated.without_autograd
 
     def call(inputs: list[Any]) -> Any:
         nonlocal is_first
         if is_first or is_recorded._is_profiler_enabled:
             is_first = False
             return wrapped(inputs)
-        run = compiled if inner is None else compiled.current_callable  # type: ignore[attr-defined]
-        if not torch.is_grad_enabled():
-            return run(inputs)
-        torch._C._set_grad_enabled(False)
-        try:
-            return run(inputs)
-        finally:
-            torch._C._set_grad_enabled(True)
+        return direct(inputs)
 
     call.__dict__.update(vars(wrapped))  # marks, such as that it takes a list
+    if inner is not None:
+        setattr(call, _GENERATED, generated)
     return call
 
 

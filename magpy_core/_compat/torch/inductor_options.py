@@ -1,10 +1,8 @@
-"""Options of ``torch._inductor.config`` for a compilation. Key names: OF_MODE, OF_BACKWARD. Key functions: checked,
-changed_settings."""
+"""Options of ``torch._inductor.config`` for a compilation. Key names: OF_MODE, OF_BACKWARD. Key function: checked."""
 
 from __future__ import annotations
 
 import difflib
-import sys
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -55,9 +53,3 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
             raise TypeError(f"{given!r} is {type(value).__name__}, and must be {type(known[name]).__name__}.")
         found[name] = value
     return found
-
-
-def changed_settings() -> str:
-    """What the program has set of Inductor's settings, as Python; empty if it has not imported them."""
-    config = sys.modules.get("torch._inductor.config")
-    return str(config.codegen_config()) if config is not None else ""

@@ -1,4 +1,4 @@
-"""One function that calls the units of a graph one after the other. Key function: `join`."""
+"""One function that calls the units of a graph one after the other. Key functions: `join`, `joined`, `parts_of`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from magpy_core.backends.blocks.units import Unit
 
 Boxed = Callable[[list[Any]], Sequence[Any]]
 
+_PARTS = "magpy_parts"
+
 
 def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], outputs: Sequence[torch.fx.Node]) -> Boxed:
     """A function of a list of ``inputs``, which it empties. The reference to each value is dropped before the last call that
@@ -22,7 +24,6 @@ def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], o
     kept = set(outputs)
     last = {node: i for i, (unit, _) in enumerate(units) for node in unit.inputs}
     functions = {id(function): function for _, function in units}
-    space = {f"f{i}": function for i, function in enumerate(functions.values())}
     called = {key: f"f{i}" for i, key in enumerate(functions)}
     lines = ["def joined(inputs):"]
     if names:
@@ -39,6 +40,19 @@ def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], o
         call = f"{called[id(function)]}(given)"
         lines.append(f"    {results}= {call}" if results else f"    {call}")
     lines.append(f"    return [{', '.join(names[node] for node in outputs)}]")
-    exec(compile("\n".join(lines), "<magpy blocks>", "exec"), space)
-    joined: Boxed = space["joined"]
-    return joined
+    return joined("\n".join(lines), [*functions.values()])
+
+
+def joined(text: str, functions: Sequence[Boxed]) -> Boxed:
+    """The function of this ``text``, which calls ``functions`` as ``f0``, ``f1`` and so on."""
+    space: dict[str, Any] = {f"f{i}": function for i, function in enumerate(functions)}
+    exec(compile(text, "<magpy blocks>", "exec"), space)
+    made: Boxed = space["joined"]
+    setattr(made, _PARTS, (text, tuple(functions)))
+    return made
+
+
+def parts_of(call: Any) -> tuple[str, tuple[Boxed, ...]] | None:
+    """The text and the functions that `joined` has made ``call`` of; None if it hasn't."""
+    found: tuple[str, tuple[Boxed, ...]] | None = getattr(call, _PARTS, None)
+    return found

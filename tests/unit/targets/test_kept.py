@@ -17,6 +17,7 @@ import torch
 import magpy_core
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Kernel, KernelCode, KernelLine, KernelWork
+from magpy_core.opgraph import naming
 from magpy_core.targets import kept, lowering
 from magpy_core.targets.devices import parse_target
 
@@ -149,26 +150,30 @@ def test_another_input_operation_or_place_is_another_name() -> None:
 
 @pytest.fixture
 def changes() -> Iterator[dict[str, Callable[[pytest.MonkeyPatch], None]]]:
-    from torch._inductor import config
-
-    precision, autotune = torch.get_float32_matmul_precision(), config.max_autotune
+    precision = torch.get_float32_matmul_precision()
     yield {
         "tf32": lambda patch: torch.set_float32_matmul_precision("high"),
         "cudnn": lambda patch: patch.setattr(torch.backends.cudnn, "allow_tf32", False),
-        "inductor": lambda patch: setattr(config, "max_autotune", True),
         "environment": lambda patch: patch.setenv("TRITON_DEFAULT_FP_FUSION", "0"),
         "source": lambda patch: patch.setattr(kept, "_versions", lambda: "edited"),
     }
     torch.set_float32_matmul_precision(precision)
-    config.max_autotune = autotune
 
 
-@pytest.mark.parametrize("what", ["tf32", "cudnn", "inductor", "environment", "source"])
+@pytest.mark.parametrize("what", ["tf32", "cudnn", "environment", "source"])
 def test_another_setting_is_another_name(what: str, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     before = named(scaled, X)
     with monkeypatch.context() as patch:
         changes[what](patch)
         assert named(scaled, X) != before
+
+
+def test_with_other_settings_of_compilers_it_is_compiled_each_time() -> None:
+    from torch._inductor import config
+
+    one = captured(scaled, X)
+    with config.patch(max_autotune=True):
+        assert kept.name_of("r", "function", one, H100) == ""
 
 
 def test_the_region_the_kind_and_the_device_are_in_the_name() -> None:
@@ -186,8 +191,8 @@ def test_the_region_the_kind_and_the_device_are_in_the_name() -> None:
 
 def test_a_function_that_has_no_name_is_compiled_each_time() -> None:
     for target in (lambda x: x, test_the_same_graph_has_the_same_name, X.sum, scaled):
-        with pytest.raises(kept._Unnamed):
-            kept._target(target)
+        with pytest.raises(naming.Unnamed):
+            naming.target_name(target)
     graph = torch.fx.Graph()
     x = graph.placeholder("x")
     graph.output(graph.call_function(lambda x: x, (x,)))

@@ -1,0 +1,65 @@
+"""Stored graphs in the folder of compiled code: one file for each, JSON with a checksum. Key functions: load, save."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from magpy_core._compat.torch.fake import guard_namespace
+from magpy_core.backends.base import CompiledGraph
+from magpy_core.backends.cache import folder, keep_file, loading
+from magpy_core.backends.stored.graph import StoredGraph, called, stored_graph
+
+_FOLDER = "graphs"
+
+
+def load(key: str, inputs: Sequence[Any]) -> CompiledGraph | None:
+    """The graph that was stored as ``key``, if what its code assumes of sizes holds for these ``inputs``; None if there is
+    none, or it is damaged."""
+    with loading():
+        where = folder()
+    if where is None:
+        return None
+    file = _file(where, key)
+    try:
+        digest, _, text = file.read_text(encoding="utf-8").partition("\n")
+        if digest != _digest(text):
+            return None
+        stored = StoredGraph.from_json(json.loads(text))
+        if not _holds(stored.guards, inputs):
+            return None
+        compiled = called(stored, where)
+    except (OSError, ImportError, ValueError):  # it is not there, damaged, or its libraries are gone
+        return None
+    for used in (file, *(where / name for name in stored.libraries)):
+        with suppress(OSError):
+            os.utime(used)  # the folder's least recently used files are removed first
+    return compiled
+
+
+def save(key: str, compiled: CompiledGraph) -> bool:
+    """Stores a compiled graph as ``key``, if it can be. Whether it was."""
+    where = folder()
+    stored = None if where is None else stored_graph(compiled, where)
+    if where is None or stored is None:
+        return False
+    text = json.dumps(stored.json())
+    return keep_file(_file(where, key), f"{_digest(text)}\n{text}")
+
+
+def _file(where: Path, key: str) -> Path:
+    return where / _FOLDER / f"{key}.json"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _holds(guards: Sequence[str], inputs: Sequence[Any]) -> bool:
+    names = dict(guard_namespace()) if guards else {}
+    return all(eval(guard, names, {"L": inputs}) for guard in guards)
