@@ -26,10 +26,14 @@ _MOST_BYTES = 1 << 20  # of all files together
 @dataclass(frozen=True)
 class LastRun:
     """``seconds``: how long it took. ``saves``: by region, what its compiled code saves in each second of a run, in
-    seconds."""
+    seconds; 0 if it has not saved anything."""
 
     seconds: float = 0.0
     saves: Mapping[str, float] = field(default_factory=dict)
+
+    def may_save(self, region: str) -> bool:
+        """Whether it has saved something, or was not timed."""
+        return self.saves.get(region, 1.0) > 0.0
 
     def still_saved(self, region: str, elapsed: float) -> float:
         """The seconds that compiled code of ``region`` will save, if this run, now ``elapsed``, takes as long."""

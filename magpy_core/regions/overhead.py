@@ -16,6 +16,7 @@ from magpy_core.regions.waiting import Waiting
 _TO_RECORD_S, _TO_LOAD_S = 0.5, 2.0  # loading comes before a gain, a recording perhaps before nothing
 _MOST_GAIN = 0.5  # of a call's time, by compiling it
 _SHARE = 0.05  # of the time the program has run
+_MOST_AHEAD_S = 3.0  # of the share of a whole run, spent before the run has lasted so long
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
 _TO_IMPORT_S = 1.0  # what sizes that vary take once: torch imports sympy and TorchDynamo
@@ -38,10 +39,13 @@ class Overhead:
         self.spent += seconds
         self._last[region] = seconds
 
-    def affords(self, seconds: float, unnoticed: float = _TO_LOAD_S) -> bool:
-        """Whether a program that ends right after spending ``seconds`` would hardly have lost; later it may afford them, if
-        not now."""
-        return self.spent + seconds <= unnoticed + _SHARE * (time.monotonic() - self._began)
+    def affords(self, seconds: float, unnoticed: float = _TO_LOAD_S, region: str = "") -> bool:
+        """Whether a program that ends right after spending ``seconds`` would hardly have lost, or one that takes as long as
+        the last run; later it may afford them, if not now."""
+        share = _SHARE * (time.monotonic() - self._began)
+        if region and self._last_run.may_save(region):
+            share = max(share, min(_SHARE * self._last_run.seconds, _MOST_AHEAD_S))
+        return self.spent + seconds <= unnoticed + share
 
     def _pays(self, region: str, seconds: float) -> bool:
         """Whether the last run has shown that ``region`` will save all that has been spent, and ``seconds``, twice over."""
@@ -56,13 +60,15 @@ class Overhead:
         """Whether ``region`` may be recorded, which is taken to last as long as before, and longer if sizes are to vary.
         ``has_other_sizes`` takes some time."""
         seconds = self._last.get(region, 0.0)
-        if not (self.affords(seconds, _TO_RECORD_S) or self._pays(region, seconds)):
+        if not self._affords_to_record(region, seconds):
             return False
         if symbolic_sizes_imported() or not (region in self._sized or has_other_sizes()):
             return True
         self._sized.add(region)
-        seconds += _TO_IMPORT_S
-        return self.affords(seconds, _TO_RECORD_S) or self._pays(region, seconds)
+        return self._affords_to_record(region, seconds + _TO_IMPORT_S)
+
+    def _affords_to_record(self, region: str, seconds: float) -> bool:
+        return self.affords(seconds, _TO_RECORD_S, region) or self._pays(region, seconds)
 
     @staticmethod
     def is_worthwhile(waiting: Waiting, seconds: float, elapsed: float) -> bool:

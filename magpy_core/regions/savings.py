@@ -23,4 +23,4 @@ def shown_by(regions: Sequence[RegionView], steps: Steps, seconds: float, before
         plain, compiled = whole or (median(times.eager), median(times.compiled))
         share = 1.0 if whole else min(region.calls * plain / max(seconds, plain), 1.0)
         saves[region.id] = share * max(1.0 - compiled / plain, 0.0)
-    return LastRun(seconds, {region: rate for region, rate in saves.items() if rate > 0.0})
+    return LastRun(seconds, saves)

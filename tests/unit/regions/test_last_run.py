@@ -29,7 +29,9 @@ def region(name: str, plain: float, compiled: float, calls: int = 100, hits: int
 def test_what_compiled_calls_save() -> None:
     regions = [region("a", 0.1, 0.06), region("slower", 0.1, 0.2), region("never", 0.1, 0.01, hits=0)]
     run = shown_by(regions, Steps(), 20.0, LastRun(5.0, {"slower": 0.5, "gone": 0.25}))
-    assert run.seconds == 20.0 and run.saves == {"a": pytest.approx(0.2), "gone": 0.25}, "calls of a take half of the time"
+    expected = {"a": pytest.approx(0.2), "gone": 0.25, "slower": 0.0}
+    assert run.seconds == 20.0 and run.saves == expected, "calls of a take half of the time"
+    assert [run.may_save(name) for name in ("a", "slower", "never")] == [True, False, True]
     assert run.still_saved("a", 10.0) == pytest.approx(2.0) and run.still_saved("a", 30.0) == 0.0
     assert run.still_saved("b", 0.0) == 0.0
 
