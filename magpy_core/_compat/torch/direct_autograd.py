@@ -47,6 +47,12 @@ def direct_function(compiled: Callable[..., Any], metadata: Any) -> Apply | None
     return _apply(type(function)(name, (function,), {key: staticmethod(method) for key, method in methods.items()}))
 
 
+def graphs_of(compiled: Callable[..., Any]) -> tuple[Callable[[list[Any]], Any], Callable[[list[Any]], Any]]:
+    """What the forward and the backward graph of such a function call."""
+    function: Any = compiled.__self__  # type: ignore[attr-defined]
+    return _unwrapped(function.compiled_fw), _unwrapped(function.compiled_bw)
+
+
 def keeps_the_same(results: Any) -> bool:
     """Whether AOTAutograd's function, whose ``results`` these are, gives its node the attributes that ours gives it."""
     nodes = [result.grad_fn for result in results if isinstance(result, torch.Tensor) and result.grad_fn is not None]

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from magpy_core._compat.torch.direct_autograd import direct_function, keeps_the_same
+from magpy_core._compat.torch.direct_autograd import direct_function, graphs_of, keeps_the_same
+from magpy_core._compat.torch.generated_autograd import Gradients, autograd_function, gradients_of
 
 _CREATES = "_create_runtime_wrapper"
 #: What AOTAutograd's metadata says of a graph after whose call something is left to do.
@@ -24,14 +25,18 @@ _GENERATED = "magpy_generated_call"
 
 class GeneratedCall(NamedTuple):
     """``run``: the generated function, which takes its inputs as a list. ``written``: the positions of the inputs that it
-    writes."""
+    writes. ``backward``: the generated function of the backward graph, if it is called under autograd."""
 
     run: Callable[[list[Any]], Any]
-    written: tuple[int, ...]
+    written: tuple[int, ...] = ()
+    backward: tuple[Callable[[list[Any]], Any], Gradients] | None = None
 
     @property
-    def without_autograd(self) -> Callable[[list[Any]], Any]:
-        """A function that runs it in any grad mode, which counts the writes."""
+    def called(self) -> Callable[[list[Any]], Any]:
+        """A function that calls it in any grad mode, and counts the writes."""
+        return self._without_autograd() if self.backward is None else autograd_function(self.run, *self.backward)
+
+    def _without_autograd(self) -> Callable[[list[Any]], Any]:
         run, written = self.run, self.written
 
         def call(inputs: list[Any]) -> Any:
@@ -73,7 +78,13 @@ def direct_calls() -> Iterator[None]:
             return _direct(compiled, wrapped, tuple(written) if details.get("keep_input_mutations") else ())
         if details.get("trace_joint") is True and not written and details.get("indices_of_inps_to_detach") == []:
             apply = direct_function(compiled, details["runtime_metadata"])
-            return wrapped if apply is None else _direct_with_gradients(apply, wrapped)
+            if apply is None:
+                return wrapped
+            call = _direct_with_gradients(apply, wrapped)
+            if (gradients := gradients_of(details["runtime_metadata"])) is not None:
+                forward, backward = graphs_of(compiled)
+                setattr(call, _GENERATED, GeneratedCall(forward, (), (backward, gradients)))
+            return call
         return wrapped
 
     setattr(runtime_wrappers, _CREATES, create)
@@ -99,7 +110,7 @@ def _direct(compiled: Callable[..., Any], wrapped: Callable[..., Any], written: 
     is_recorded = torch.autograd.profiler
     inner = getattr(compiled, "current_callable", None)  # of Inductor's wrapper, which times and records the call
     generated = GeneratedCall(inner or compiled, written)
-    direct = generated.without_autograd
+    direct = generated.called
 
     def call(inputs: list[Any]) -> Any:
         nonlocal is_first

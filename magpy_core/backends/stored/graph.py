@@ -10,18 +10,42 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch.direct_calls import GeneratedCall, generated_call
+from magpy_core._compat.torch.generated_autograd import Gradients
 from magpy_core._compat.torch.generated_modules import GeneratedModule, files_of, kept_of, load
 from magpy_core.backends.base import CompiledCode, CompiledGraph
-from magpy_core.backends.blocks.joining import joined, parts_of
+from magpy_core.backends.blocks.joining import Boxed, joined, parts_of
 from magpy_core.backends.convention import Convention
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A generated module, and the positions of the inputs that it writes."""
+    """A generated module, and the positions of the inputs that it writes; if it is called under autograd, the module of the
+    backward graph."""
 
     module: GeneratedModule
     written: tuple[int, ...]
+    backward: GeneratedModule | None = None
+    gradients: Gradients | None = None
+
+    def called(self, folder: Path) -> Boxed:
+        run, backward = load(self.module, folder), None
+        if self.backward is not None and self.gradients is not None:
+            backward = load(self.backward, folder), self.gradients
+        return GeneratedCall(run, self.written, backward).called
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Unit:
+        module, written = GeneratedModule(**data["module"]), tuple(data["written"])
+        if data["backward"] is None:
+            return Unit(module, written)
+        return Unit(module, written, GeneratedModule(**data["backward"]), Gradients(**_tuples(data["gradients"])))
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as tuples."""
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -38,7 +62,8 @@ class StoredGraph:
     @property
     def libraries(self) -> list[str]:
         """The names of its libraries in the folder of compiled code."""
-        return sorted({name for unit in self.units for name in files_of(unit.module)})
+        modules = [module for unit in self.units for module in (unit.module, unit.backward) if module is not None]
+        return sorted({name for module in modules for name in files_of(module)})
 
     def json(self) -> dict[str, Any]:
         convention, numbers = self.convention, self.convention.numbers
@@ -55,7 +80,7 @@ class StoredGraph:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> StoredGraph:
-        units = [Unit(GeneratedModule(**unit["module"]), tuple(unit["written"])) for unit in data["units"]]
+        units = [Unit.from_json(unit) for unit in data["units"]]
         freed, numbers = data["freed"], data["numbers"]
         convention = Convention(
             data["arity"],
@@ -85,7 +110,11 @@ def stored_graph(compiled: CompiledGraph, folder: Path) -> StoredGraph | None:
 
 def _unit(call: GeneratedCall, folder: Path) -> Unit | None:
     module = kept_of(call.run, folder)
-    return None if module is None else Unit(module, call.written)
+    if module is None or call.backward is None:
+        return None if module is None else Unit(module, call.written)
+    run, gradients = call.backward
+    backward = kept_of(run, folder)
+    return None if backward is None else Unit(module, call.written, backward, gradients)
 
 
 def _is_json(convention: Convention) -> bool:
@@ -97,7 +126,7 @@ def _is_json(convention: Convention) -> bool:
 
 def called(stored: StoredGraph, folder: Path) -> CompiledGraph:
     """The compiled graph. Raises OSError if a library is gone, or is another one, ImportError if it can't be loaded."""
-    calls = [GeneratedCall(load(unit.module, folder), unit.written).without_autograd for unit in stored.units]
+    calls = [unit.called(folder) for unit in stored.units]
     call = joined(stored.text, calls) if stored.text else calls[0]
     fn, boxed = stored.convention.applied(lambda *inputs: call([*inputs]), call)
     return CompiledGraph(

@@ -194,6 +194,85 @@ def test_a_stored_graph_is_called_like_the_compiled_one(folder: Path, monkeypatc
     assert all(stored.load(one, [torch.ones(3), torch.ones(3), torch.ones(3), 0.1]) is None for one in saved)
 
 
+def outcome(use: Callable[[], Any]) -> Any:
+    try:
+        return use()
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+
+
+def _summed(f: Any, x: torch.Tensor, w: torch.Tensor) -> Any:
+    f(x, w)[0].sum().backward()  # the gradient has strides of zero
+
+
+def _twice(f: Any, x: torch.Tensor, w: torch.Tensor) -> Any:
+    y = f(x, w)[0]
+    y.square().sum().backward(retain_graph=True)
+    y.t().contiguous().t().backward(torch.arange(12.0).view(4, 3).t())
+
+
+def _freed(f: Any, x: torch.Tensor, w: torch.Tensor) -> Any:
+    y = f(x, w)[0].sum()
+    y.backward()
+    y.backward()
+
+
+def _modified(f: Any, x: torch.Tensor, w: torch.Tensor) -> Any:
+    y = f(x, w)[0].sum()
+    with torch.no_grad():
+        w.add_(1)
+    y.backward()
+
+
+def _deterministic(f: Any, x: torch.Tensor, w: torch.Tensor) -> Any:
+    y = f(x, w)[0].sum()
+    torch.use_deterministic_algorithms(True)
+    try:
+        y.backward()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+USES = [_summed, _twice, _freed, _modified]
+
+
+def test_a_stored_graph_is_differentiated_like_the_compiled_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: torch.Tensor, w: torch.Tensor) -> Any:
+        y = (x @ w).sin()
+        return y * 2, y.detach() > 0
+
+    def results(target: Any) -> list[Any]:
+        found = []
+        for use in USES:
+            x, w = torch.arange(6.0).view(3, 2), torch.full((2, 4), 0.5, requires_grad=True)
+            found += [outcome(lambda use=use, x=x, w=w: use(target, x, w)), None if w.grad is None else w.grad.tolist()]
+        y, positive = target(x, w)
+        return [*found, y.tolist(), positive.tolist(), y.requires_grad, positive.requires_grad]
+
+    def compiled() -> Any:
+        made = magpy_core.compile(f, wait=True)
+        made(torch.ones(3, 2), torch.ones(2, 4, requires_grad=True))
+        made(torch.ones(3, 2), torch.ones(2, 4, requires_grad=True))
+        return made
+
+    target = compiled()
+    first, deterministic = results(target), outcome(lambda: _deterministic(target, *_given()))
+    assert len(list((folder / "graphs").iterdir())) == 1
+    from magpy_core._compat.torch import inductor
+
+    monkeypatch.setattr(inductor, "inductor_compile", lambda *args, **kwargs: pytest.fail("it was compiled again"))
+    loaded = compiled()
+    assert results(loaded) == first and outcome(lambda: _deterministic(loaded, *_given())) == deterministic
+    assert region_of(loaded).hits == region_of(target).hits > 5
+    for ours, eager in zip(first, results(f), strict=True):
+        assert ours == eager or isinstance(ours, str) or ours == [pytest.approx(row) for row in eager]
+    assert [isinstance(one, str) for one in first] == [isinstance(one, str) for one in results(f)]
+
+
+def _given() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.ones(3, 2), torch.ones(2, 4, requires_grad=True)
+
+
 def test_damage_and_other_sizes_are_as_good_as_nothing(folder: Path) -> None:
     assert cache.folder() == folder
     assert stored.load("0" * 64, []) is None
@@ -217,22 +296,22 @@ what = sys.argv[1]
 def blocks():
     layers = [torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.LayerNorm(32), torch.nn.GELU()) for _ in range(8)]
     return torch.nn.Sequential(*layers, torch.nn.Dropout(0.2))
-net = blocks()
+net = blocks().train(what == "steps")
 optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.9)
 def train(x):
     optimizer.zero_grad()
-    loss = net(x).square().mean()
+    loss = forward(x).square().mean()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
     optimizer.step()
     return loss.detach()
 @torch.no_grad()
 def evaluate(x):
-    net.eval()
     return net(x).mean() * len(x)
-target = evaluate if what == "sizes" else train
-step = target if "plain" in sys.argv else magpy_core.compile(target, wait=True)
+target = evaluate if what == "sizes" else net if what == "model" else train
+compiled = target if "plain" in sys.argv else magpy_core.compile(target, wait=True)
+forward, step = (compiled, train) if what == "model" else (net, compiled)
 for i in range(7):
     x = torch.randn(8 if what != "sizes" else int(sys.argv[2]) + i, 32)
     torch.manual_seed(i)
@@ -240,7 +319,7 @@ for i in range(7):
     schedule.step()
 if "plain" in sys.argv:
     sys.exit()
-region = region_of(step)
+region = region_of(compiled)
 print(region.hits, len(region.captures), [f.code for f in region.findings.values() if f.code.startswith("MP9")])
 print("torch._inductor.compile_fx" in sys.modules)
 """
@@ -255,7 +334,9 @@ def run(folder: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "first", "second"), [("steps", "0", "0"), ("sizes", "4", "4"), ("sizes", "4", "20")])
+@pytest.mark.parametrize(
+    ("what", "first", "second"), [("steps", "0", "0"), ("model", "0", "0"), ("sizes", "4", "4"), ("sizes", "4", "20")]
+)
 def test_the_next_run_imports_no_compiler(what: str, first: str, second: str, tmp_path: Path) -> None:
     plain = run(tmp_path, what, second, "plain")
     before = run(tmp_path, what, first)
