@@ -48,9 +48,11 @@ def direct_function(compiled: Callable[..., Any], metadata: Any) -> Apply | None
 
 
 def graphs_of(compiled: Callable[..., Any]) -> tuple[Callable[[list[Any]], Any], Callable[[list[Any]], Any]]:
-    """What the forward and the backward graph of such a function call."""
+    """What the forward and the backward graph of a function that `direct_function` has accepted call. For such graphs,
+    torch's wrappers around them do nothing."""
     function: Any = compiled.__self__  # type: ignore[attr-defined]
-    return _unwrapped(function.compiled_fw), _unwrapped(function.compiled_bw)
+    forward, backward = (_unwrapped(graph) for graph in (function.compiled_fw, function.compiled_bw))
+    return getattr(forward, "current_callable", forward), getattr(backward, "current_callable", backward)
 
 
 def keeps_the_same(results: Any) -> bool:
