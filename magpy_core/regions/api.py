@@ -30,8 +30,9 @@ from magpy_core.regions.kernels import TargetFailed, kernels_of_capture, kernels
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.options import Options
 from magpy_core.regions.plain import disable_module, plain_function
-from magpy_core.regions.region import Region, disabled
+from magpy_core.regions.region import Region
 from magpy_core.regions.stretches import cut
+from magpy_core.regions.threads import disabled
 
 __all__ = [
     "Capture",

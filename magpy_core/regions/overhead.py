@@ -16,6 +16,8 @@ from magpy_core.regions.waiting import Waiting
 _TO_RECORD_S, _TO_LOAD_S = 0.5, 2.0  # loading comes before a gain, a recording perhaps before nothing
 _MOST_GAIN = 0.5  # of a call's time, by compiling it
 _SHARE = 0.05  # of the time the program has run
+_TRIES, _SHARE_IN_VAIN = 2, 0.02  # after so many recordings in vain, so small a share
+_PER_WASTED = 4.0  # seconds that a capture waits for each second of compiling in vain before
 _MOST_AHEAD_S = 3.0  # of the share of a whole run, spent before the run has lasted so long
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
@@ -29,6 +31,7 @@ class Overhead:
         self._last_run = last or LastRun()
         self._began = time.monotonic()
         self._last: dict[str, float] = {}  # seconds of a region's last recording
+        self._in_vain: dict[str, int] = {}  # recordings of a region that none of its captures has served a call since
         self._sized: set[str] = set()  # regions whose sizes vary
         self.spent = 0.0
 
@@ -38,12 +41,18 @@ class Overhead:
     def recorded(self, region: str, seconds: float) -> None:
         self.spent += seconds
         self._last[region] = seconds
+        self._in_vain[region] = self._in_vain.get(region, 0) + 1
+
+    def serves(self, region: str) -> None:
+        """A capture of ``region`` has served a call."""
+        self._in_vain[region] = 0
 
     def affords(self, seconds: float, unnoticed: float = _TO_LOAD_S, region: str = "") -> bool:
         """Whether a program that ends right after spending ``seconds`` would hardly have lost, or one that takes as long as
         the last run; later it may afford them, if not now."""
-        share = _SHARE * (time.monotonic() - self._began)
-        if region and self._last_run.may_save(region):
+        is_in_vain = self._in_vain.get(region, 0) >= _TRIES
+        share = (_SHARE_IN_VAIN if is_in_vain else _SHARE) * (time.monotonic() - self._began)
+        if region and not is_in_vain and self._last_run.may_save(region):
             share = max(share, min(_SHARE * self._last_run.seconds, _MOST_AHEAD_S))
         return self.spent + seconds <= unnoticed + share
 
@@ -74,5 +83,8 @@ class Overhead:
     def is_worthwhile(waiting: Waiting, seconds: float, elapsed: float) -> bool:
         """Whether to compile a capture whose calls have taken ``seconds`` of the ``elapsed`` ones since it was recorded.
         ``waiting``: which of the region's calls captures fit.
-        Compiling takes no time from the program, but caches and memory, which slows it by some percent meanwhile."""
-        return not waiting.fits_few and (elapsed < _SOON_S or seconds >= _LEAST_SHARE * elapsed)
+        Compiling takes no time from the program, but caches and memory, which slows it by some percent meanwhile; so if
+        code was compiled in vain before, it has to wait."""
+        if waiting.fits_few or elapsed < _PER_WASTED * waiting.wasted_seconds:
+            return False
+        return elapsed < _SOON_S or seconds >= _LEAST_SHARE * elapsed

@@ -12,7 +12,7 @@ from torch import nn
 from magpy_core._compat.torch.eval_frame import hide
 from magpy_core._compat.torch.module_calls import CALL, COMPILED_CALL
 from magpy_core.recording.uncaptured import never_captured
-from magpy_core.regions.region import outside_regions
+from magpy_core.regions.threads import outside_regions
 
 # Frames of MagPy's own files are not reported to a recording; these have to be.
 _SOURCE = """

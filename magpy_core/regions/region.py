@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from statistics import median
@@ -41,6 +41,7 @@ from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
 from magpy_core.regions.reporting import capture_findings, fused_loss_finding, recompile_finding
 from magpy_core.regions.summary import summarise
+from magpy_core.regions.threads import APART, INSIDE, THREAD
 from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
@@ -48,38 +49,6 @@ _CHEAP = 0.03  # of a call
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
-_thread = threading.local()
-# Where a thread is (`_thread.depth`; 0: outside of everything): in a region, where nothing is compiled, apart from regions.
-_INSIDE, _OFF, _APART = 1, 2, 3
-
-
-def busy() -> bool:
-    """Whether this thread is inside a region call (inner regions are part of the outer one)."""
-    return getattr(_thread, "depth", 0) > 0
-
-
-@contextlib.contextmanager
-def disabled() -> Iterator[None]:
-    """A context in which this thread runs everything compiled as plain Python."""
-    before = getattr(_thread, "depth", 0)
-    _thread.depth = _OFF
-    try:
-        yield
-    finally:
-        _thread.depth = before
-
-
-@contextlib.contextmanager
-def outside_regions() -> Iterator[None]:
-    """A context that is part of no region: what the program has compiled makes regions of its own in it, unless a recording
-    of this thread goes on."""
-    before = getattr(_thread, "depth", 0)
-    if before in (0, _INSIDE) and not getattr(_thread, "records", False):
-        _thread.depth = _APART
-    try:
-        yield
-    finally:
-        _thread.depth = before
 
 
 class Region:
@@ -149,8 +118,8 @@ class Region:
     # -- dispatch ----------------------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        before = getattr(_thread, "depth", 0)
-        if before and before != _APART:
+        before = getattr(THREAD, "depth", 0)
+        if before and before != APART:
             return self.target(*args, **kwargs)
         if self.fallback.stretches is not None:
             self.calls += 1
@@ -159,14 +128,14 @@ class Region:
 
     def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Any:
         """A call that is not part of another region's."""
-        _thread.depth = _INSIDE
+        THREAD.depth = INSIDE
         try:
             self.calls += 1
             times = self.times
             timed = times.call if self.options.measure else times.observed if times.steps.observes else times.trial
             result = timed(self, args, kwargs) if timed is not None else self.dispatch(args, kwargs)
         finally:
-            _thread.depth = before
+            THREAD.depth = before
         if self.options.on_left is not None:
             self.options.on_left(self)
         return result
@@ -213,6 +182,8 @@ class Region:
 
     def _served_first(self, capture: Capture) -> None:
         """``capture`` has served its first call, so its graphs are compiled."""
+        if self.options.overhead is not None:
+            self.options.overhead.serves(self.id)
         if self.options.on_trial and self.times.trial is None:
             self.times.trial = CapturesTrial()
         for loss in (loss for loss in capture.fused if loss.saved_bytes):
@@ -266,6 +237,8 @@ class Region:
         """A capture that can't run: the region runs as plain Python from now on, and a finding says so once."""
         self.captures = [c for c in self.captures if c is not capture]
         self.times.retired.append(capture)
+        if not capture.hits:
+            self.times.waiting.wasted_seconds += capture.background_seconds
         if isinstance(failure, PathsVary):
             self.learned.holds = False
             self.captures = [c for c in self.captures if not c.holds_writes]
@@ -394,11 +367,11 @@ class Region:
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome) -> Recorded:
         recording = Recording(self.learned, self.id, self.location, self.options.fullgraph)
-        _thread.records = True
+        THREAD.records = True
         try:
             return run(recording, self.target, args, kwargs, outcome)
         finally:
-            _thread.records = False
+            THREAD.records = False
 
     def build_capture(
         self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None = None

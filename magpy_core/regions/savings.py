@@ -10,6 +10,7 @@ from magpy_core.regions.steps import Steps
 from magpy_core.regions.view import RegionView
 
 _ENOUGH = 6  # timings of each kind
+_IN_VAIN = 4  # recordings of a region whose captures serve no call: it changes all the time
 
 
 def shown_by(regions: Sequence[RegionView], steps: Steps, seconds: float, before: LastRun) -> LastRun:
@@ -18,6 +19,8 @@ def shown_by(regions: Sequence[RegionView], steps: Steps, seconds: float, before
     whole = steps.medians() if steps.are_whole else None
     for region in regions:
         times = region.times
+        if not region.hits and region.recordings >= _IN_VAIN:
+            saves[region.id] = 0.0
         if not region.hits or min(len(times.eager), len(times.compiled)) < _ENOUGH:
             continue
         plain, compiled = whole or (median(times.eager), median(times.compiled))

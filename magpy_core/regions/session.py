@@ -19,13 +19,14 @@ from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.progress import State, compile_progress
-from magpy_core.regions.region import Region, busy
+from magpy_core.regions.region import Region
 from magpy_core.regions.savings import shown_by
 from magpy_core.regions.shares import relate
 from magpy_core.regions.step_functions import StepFunction, StepFunctions
 from magpy_core.regions.step_report import step_report
 from magpy_core.regions.steps import Steps
 from magpy_core.regions.stretches import cut
+from magpy_core.regions.threads import busy
 
 if TYPE_CHECKING:
     from magpy_core.findings import TargetReport

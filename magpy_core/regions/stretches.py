@@ -24,7 +24,8 @@ from magpy_core.monitor.positions import is_user_file
 from magpy_core.regions import tried
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.performance import slower_on_trial
-from magpy_core.regions.region import Region, busy
+from magpy_core.regions.region import Region
+from magpy_core.regions.threads import busy
 from magpy_core.regions.trial import Trial
 from magpy_core.stretches.cells import Moved
 from magpy_core.stretches.functions import Functions, Line

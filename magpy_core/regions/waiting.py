@@ -29,6 +29,7 @@ class Waiting:
         self._checked = self._missed = 0
         self._fitted: weakref.ref[Capture] | None = None
         self._is_repeated = False
+        self.wasted_seconds = 0.0  # of compiling code that has never served a call
 
     def skips(self) -> bool:
         """Whether this call is to run as plain Python without checking guards."""

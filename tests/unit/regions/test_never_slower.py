@@ -132,6 +132,32 @@ def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not spent.affords_recording("a", other_sizes) and len(asked) == 1, "it is looked up once"
 
 
+def test_recordings_in_vain_cost_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
+    for last, served, expected in (
+        (None, False, 125), (None, True, 50), (LastRun(100.0), False, 125), (LastRun(100.0), True, 0),
+    ):  # fmt: skip
+        now[0] = 0.0
+        spent = Overhead(last)
+        for _ in range(2):
+            spent.recorded("a", 1.0)
+        if served:
+            spent.serves("a")
+        while not spent.affords_recording("a"):
+            now[0] += 1.0
+        assert now[0] == pytest.approx(expected, abs=1), (last, served)
+
+
+def test_code_that_was_compiled_in_vain_delays_other_code() -> None:
+    waiting = Waiting()
+    assert Overhead.is_worthwhile(waiting, 1.0, 5.0)
+    waiting.wasted_seconds = 10.0
+    waiting.restart()
+    assert not Overhead.is_worthwhile(waiting, 39.0, 39.0) and not Overhead.is_worthwhile(waiting, 0.0, 0.01)
+    assert Overhead.is_worthwhile(waiting, 41.0, 41.0)
+
+
 def test_other_sizes_wait_for_what_torch_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
