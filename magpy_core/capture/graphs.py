@@ -175,13 +175,11 @@ class CompiledGraphs:
             return self._adopted(index, inputs, stage, compiled, start)
 
     def _stored(self, index: int, inputs: tuple[Any, ...], stage: int) -> CompiledGraph | None:
-        """Segment ``index`` as an earlier run has stored it; it is looked for once. Raises CaptureFailed."""
+        """Segment ``index`` as an earlier run has stored it; it is looked for once."""
         if (index, stage) in self._looked_for:
             return None
         self._looked_for.add((index, stage))
-        segment = self._structure.segments[index]
-        self._refuse(segment, inputs)
-        key = self._key(segment, inputs, stage)
+        key = self._key(self._structure.segments[index], inputs, stage)
         return None if key is None else stored.load(key, inputs)
 
     def _key(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> str | None:
@@ -203,12 +201,12 @@ class CompiledGraphs:
         afford to load it now; starts the compilation if needed. Raises CaptureFailed."""
         segment = self._structure.segments[index]
         if (compilation := self._compilations.get((index, stage))) is None:
+            self._refuse(segment, inputs)
             compilation = self._compilations[index, stage] = background.QUEUE.add()
             weakref.finalize(self, compilation.cancel).atexit = False
 
-        key = self._key(segment, inputs, stage) if compilation.state == "waiting" else None
-
         def work() -> bool:
+            key = self._key(segment, inputs, stage)
             if key is not None and stored.load(key, inputs) is not None:
                 return True
             with compile_alone():
@@ -275,6 +273,7 @@ class CompiledGraphs:
         """The callable of one segment, if necessary compiled now: takes its inputs as one list (and may empty it).
         ``start``: when this began. Raises CaptureFailed."""
         segment = self._structure.segments[index]
+        self._refuse(segment, inputs)
         if compiled is None:
             compiled = self._compile(segment, inputs, stage)
         if compiled.generated_code:
