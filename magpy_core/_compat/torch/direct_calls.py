@@ -16,8 +16,9 @@ from magpy_core._compat.torch.direct_autograd import direct_function, graphs_of,
 from magpy_core._compat.torch.generated_autograd import Gradients, autograd_function, gradients_of
 
 _CREATES = "_create_runtime_wrapper"
-#: What AOTAutograd's metadata says of a graph after whose call something is left to do.
-_LEFT_TO_DO = ("num_mutated_inp_runtime_indices", "num_outputs_aliased", "num_intermediate_bases", "dynamic_outputs")
+#: What AOTAutograd's metadata says of a graph after whose call something is left to do; marks of dynamic dimensions, which
+#: only TorchDynamo needs, are left out anyway (`inductor._unmarked_outputs`).
+_LEFT_TO_DO = ("num_mutated_inp_runtime_indices", "num_outputs_aliased", "num_intermediate_bases")
 #: The inputs that the graph itself writes, whose version counters the wrapper increments before the call.
 _WRITTEN = "mutated_graph_handled_indices_seen_by_autograd"
 _GENERATED = "magpy_generated_call"

@@ -19,7 +19,6 @@ Call = Callable[[list[Any]], Any]
 Format = tuple[Any, ...]  # of a gradient: the name of a memory format, or sizes and strides
 
 _NAME = "CompiledFunction"  # by which the nodes of compiled graphs are known
-_OWN_MEMORY = ("non_alias", "custom_function_view")  # results that are not rebuilt as views
 _FORMATS = {str(one): one for one in (torch.contiguous_format, torch.channels_last, torch.channels_last_3d)}
 _TWICE = "torch.compile with aot_autograd does not currently support double backward"  # torch's own words
 _DETERMINISTIC = (
@@ -31,13 +30,14 @@ _DETERMINISTIC = (
 @dataclass(frozen=True)
 class Gradients:
     """``results``: how many results the call has; the forward graph has more. ``without``: those that have no gradient.
-    ``saved``: the first and last + 1 of the forward graph's results that the backward graph takes. ``given``: the results
-    whose gradients it takes as well, and the format that it takes them in. ``deterministic``: whether the backward graph may
-    run where deterministic algorithms are wanted."""
+    ``saved``, ``sizes``: the first and last + 1 of the forward graph's results that the backward graph takes, tensors and
+    sizes that vary. ``given``: the results whose gradients it takes as well, and the format that it takes them in.
+    ``deterministic``: whether the backward graph may run where deterministic algorithms are wanted."""
 
     results: int
     without: tuple[int, ...]
     saved: tuple[int | None, int | None]
+    sizes: tuple[int | None, int | None]
     given: tuple[tuple[int, Format], ...]
     deterministic: bool
 
@@ -55,10 +55,10 @@ def _known(metadata: Any) -> Gradients | None:
     outputs = metadata.output_info
     if len(outputs) != metadata.num_forward_returns or metadata.indices_of_inputs_that_requires_grad_with_mutations_in_bw:
         return None
-    if getattr(metadata, "num_tensors_saved_with_no_vc_check", 0) or metadata.num_symints_saved_for_bw:
+    if getattr(metadata, "num_tensors_saved_with_no_vc_check", 0):
         return None
-    saved = metadata.tensors_saved_for_backwards_with_vc_check_slice
-    if saved.step is not None or any(info.output_type.name not in _OWN_MEMORY for info in outputs):
+    saved, sizes = metadata.tensors_saved_for_backwards_with_vc_check_slice, metadata.symints_saved_for_backwards_slice
+    if any(part.step is not None for part in (saved, sizes)) or any(not _has_own_memory(info) for info in outputs):
         return None
     surviving = [i for i, info in enumerate(outputs) if _has_gradient(info)]
     formats = [_format(meta) for meta in metadata.subclass_tangent_meta]
@@ -66,7 +66,18 @@ def _known(metadata: Any) -> Gradients | None:
         return None
     without = tuple(i for i, info in enumerate(outputs) if not info.requires_grad)
     given = tuple(zip(surviving, formats, strict=True))
-    return Gradients(len(outputs), without, (saved.start, saved.stop), given, metadata.deterministic is not False)
+    return Gradients(
+        len(outputs),
+        without,
+        (saved.start, saved.stop),
+        (sizes.start, sizes.stop),
+        given,
+        metadata.deterministic is not False,
+    )
+
+
+def _has_own_memory(info: Any) -> bool:
+    return info.output_type.name in ("non_alias", "custom_function_view")  # it is not rebuilt as a view
 
 
 def _has_gradient(info: Any) -> bool:
@@ -96,6 +107,7 @@ def autograd_function(forward_graph: Call, backward_graph: Call, known: Gradient
         results = tuple(forward_graph([*inputs]))
         # A saved view would keep the graph of its base.
         ctx.save_for_backward(*[value.detach() if value._is_view() else value for value in results[slice(*known.saved)]])
+        ctx.sizes = results[slice(*known.sizes)]
         ctx._materialize_non_diff_grads = False
         if known.without:
             ctx.mark_non_differentiable(*[results[i] for i in known.without if isinstance(results[i], torch.Tensor)])
@@ -104,7 +116,7 @@ def autograd_function(forward_graph: Call, backward_graph: Call, known: Gradient
     def backward(ctx: Any, *given: Any) -> tuple[Any, ...]:
         if not known.deterministic and torch.are_deterministic_algorithms_enabled():
             raise RuntimeError(_DETERMINISTIC)
-        inputs = [*ctx.saved_tensors, *[_formatted(given[i], format) for i, format in known.given]]
+        inputs = [*ctx.sizes, *ctx.saved_tensors, *[_formatted(given[i], format) for i, format in known.given]]
         ctx.maybe_clear_saved_tensors()
         if torch.is_grad_enabled():
             gradients: tuple[Any, ...] = _once_only(backward_graph, inputs)

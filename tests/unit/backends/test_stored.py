@@ -309,11 +309,11 @@ def train(x):
 @torch.no_grad()
 def evaluate(x):
     return net(x).mean() * len(x)
-target = evaluate if what == "sizes" else net if what == "model" else train
+target = evaluate if what == "sizes" else net if what in ("model", "lengths") else train
 compiled = target if "plain" in sys.argv else magpy_core.compile(target, wait=True)
-forward, step = (compiled, train) if what == "model" else (net, compiled)
+forward, step = (compiled, train) if target is net else (net, compiled)
 for i in range(7):
-    x = torch.randn(8 if what != "sizes" else int(sys.argv[2]) + i, 32)
+    x = torch.randn(int(sys.argv[2]) + i if what in ("sizes", "lengths") else 8, 32)
     torch.manual_seed(i)
     print(step(x).item())
     schedule.step()
@@ -335,7 +335,8 @@ def run(folder: Path, *arguments: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("what", "first", "second"), [("steps", "0", "0"), ("model", "0", "0"), ("sizes", "4", "4"), ("sizes", "4", "20")]
+    ("what", "first", "second"),
+    [("steps", "0", "0"), ("model", "0", "0"), ("sizes", "4", "4"), ("sizes", "4", "20"), ("lengths", "4", "20")],
 )
 def test_the_next_run_imports_no_compiler(what: str, first: str, second: str, tmp_path: Path) -> None:
     plain = run(tmp_path, what, second, "plain")
