@@ -187,14 +187,18 @@ class CompiledGraphs:
         settings = self._settings
         if settings.backend != "inductor" or segment.expected:  # a test of the program's data, as a closure
             return None
-        return stored.key_of(
-            _module(segment, inputs),
-            inputs,
-            self._dims(segment, inputs),
-            same_random=settings.same_random,
-            tuning=settings.tunings[stage],
-            checked=self._are_checked(segment),
-        )
+        try:
+            return stored.key_of(
+                _module(segment, inputs),
+                inputs,
+                self._dims(segment, inputs),
+                same_random=settings.same_random,
+                tuning=settings.tunings[stage],
+                checked=self._are_checked(segment),
+            )
+        except Exception as error:  # of a tensor that can't be asked: it is compiled
+            stored.note(error)
+            return None
 
     def _is_in_cache(self, index: int, inputs: tuple[Any, ...], stage: int) -> bool:
         """Whether a background compilation has put segment ``index`` into the compilers' caches, so that the program can

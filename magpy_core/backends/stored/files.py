@@ -1,10 +1,11 @@
-"""Stored graphs in the folder of compiled code: one file for each, JSON with a checksum. Key functions: load, save."""
+"""Stored graphs in the folder of compiled code: one file for each, JSON with a checksum. Key functions: load, save, note."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,8 @@ def load(key: str, inputs: Sequence[Any]) -> CompiledGraph | None:
     if where is None:
         return None
     file = _file(where, key)
+    if not file.exists():
+        return None
     try:
         digest, _, text = file.read_text(encoding="utf-8").partition("\n")
         if digest != _digest(text):
@@ -34,7 +37,8 @@ def load(key: str, inputs: Sequence[Any]) -> CompiledGraph | None:
         if not _holds(stored.guards, inputs):
             return None
         compiled = called(stored, where)
-    except (OSError, ImportError, ValueError):  # it is not there, damaged, or its libraries are gone
+    except Exception as error:  # it is damaged, or its libraries are gone: it is compiled again
+        note(error)
         return None
     for used in (file, *(where / name for name in stored.libraries)):
         with suppress(OSError):
@@ -45,11 +49,21 @@ def load(key: str, inputs: Sequence[Any]) -> CompiledGraph | None:
 def save(key: str, compiled: CompiledGraph) -> bool:
     """Stores a compiled graph as ``key``, if it can be. Whether it was."""
     where = folder()
-    stored = None if where is None else stored_graph(compiled, where)
-    if where is None or stored is None:
+    if where is None:
         return False
-    text = json.dumps(stored.json())
-    return keep_file(_file(where, key), f"{_digest(text)}\n{text}")
+    try:
+        stored = stored_graph(compiled, where)
+        text = "" if stored is None else json.dumps(stored.json())
+        return bool(text) and keep_file(_file(where, key), f"{_digest(text)}\n{text}")
+    except Exception as error:  # the next run compiles it again
+        note(error)
+        return False
+
+
+def note(error: Exception) -> None:
+    """Storing and loading never fail for the program; ``MAGPY_DEBUG=1`` shows why it was in vain."""
+    if os.environ.get("MAGPY_DEBUG"):
+        traceback.print_exception(error)
 
 
 def _file(where: Path, key: str) -> Path:

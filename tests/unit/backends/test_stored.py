@@ -287,6 +287,22 @@ def test_damage_and_other_sizes_are_as_good_as_nothing(folder: Path) -> None:
         assert stored.load("a", [torch.ones(3)]) is None
 
 
+def test_storing_never_fails_for_the_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("on purpose")
+
+    from magpy_core.backends.stored import files
+
+    for owner, name in ((stored, "key_of"), (files, "stored_graph"), (files, "called")):
+        for _ in range(2):
+            compiled = magpy_core.compile(lambda x: x.sin() * 3, wait=True)
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, name, failing)
+                for _ in range(3):
+                    assert torch.allclose(compiled(torch.ones(3)), torch.ones(3).sin() * 3)
+            assert region_of(compiled).hits == 2, region_of(compiled).findings
+
+
 PROGRAM = """
 import sys, torch, magpy_core
 from magpy_core.regions.api import region_of
