@@ -26,7 +26,16 @@ from magpy_core.regions.waiting import Waiting
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
     monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: True)  # whatever ran before in this process
-    return Session(mode="compiled", backend="eager", measure=True, background=True)
+    return unhurried(Session(mode="compiled", backend="eager", measure=True, background=True))
+
+
+def unhurried(session: Session) -> Session:
+    """In which recordings cost nothing, however slow the machine is."""
+    budget = session.options.overhead
+    assert budget is not None
+    recorded = budget.recorded
+    budget.recorded = lambda region, seconds: recorded(region, 0.0)  # type: ignore[method-assign]
+    return session
 
 
 def region_of(session: Session, target: Callable[..., Any]) -> Region:
@@ -285,7 +294,7 @@ def test_what_is_called_rarely_is_not_compiled(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
     monkeypatch.setattr(background, "available", lambda: True)
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(started.append("started")))
-    session = Session(mode="compiled", backend="inductor", background=True)
+    session = unhurried(Session(mode="compiled", backend="inductor", background=True))
     region = region_of(session, lambda x: x * 2)
     monkeypatch.setattr(
         Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: seconds > 0 and bool(worth))
@@ -328,7 +337,7 @@ def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     affords = Overhead.affords_loading  # the second stage, during which no calls are plain, may load by the rule itself
     monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": not ready or affords(self, *seconds))
     monkeypatch.setattr(AotBackend, "compile", compile_it)
-    session = Session(mode="compiled", backend="inductor", background=True, compile_mode="max")
+    session = unhurried(Session(mode="compiled", backend="inductor", background=True, compile_mode="max"))
     net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(1, 1), torch.nn.ReLU())
     region = region_of(session, lambda x: net(x * 2))
     for n in (2, 3, *[4, 5] * 40):
@@ -349,7 +358,7 @@ def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(ready))
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
     monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
-    session = Session(mode="compiled", backend="inductor", background=True)
+    session = unhurried(Session(mode="compiled", backend="inductor", background=True))
     monkeypatch.setattr(AotBackend, "compile", lambda self, gm, fakes, **more: EagerBackend().compile(gm, fakes))
     region = region_of(session, lambda x: x * 2)
     for n in range(200):
