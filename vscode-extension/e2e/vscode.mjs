@@ -253,6 +253,8 @@ export class Window {
     await this.page.keyboard.press("F1");
     const input = this.page.locator(".quick-input-widget input.input");
     await input.fill(`:${line}`);
+    const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: new RegExp(`line ${line}\\b`) });
+    await row.first().waitFor(); // before that, Enter goes to the list of commands
     await this.page.keyboard.press("Enter");
     await this.page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
   }
