@@ -87,7 +87,7 @@ class CompiledGraphs:
         # of each segment that has operations, how many of the settings' tunings it has been compiled with
         self._stages = {i: 0 for i, s in enumerate(structure.segments) if s.outputs or s.nodes}
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
-        self._looked_for: set[tuple[int, int]] = set()  # among stored graphs
+        self._looked_for: set[tuple[int, int, bool]] = set()  # among stored graphs
         self._made = time.monotonic()
         self._plain_seconds = 0.0
         self.plain_calls = 0
@@ -167,18 +167,23 @@ class CompiledGraphs:
         start = time.perf_counter()
         compiled = self._stored(index, inputs, stage)
         if compiled is None and self._settings.background:
-            if not self._is_in_cache(index, inputs, stage):
+            if not self._has_been_compiled(index, inputs, stage):
                 return None
-            self._looked_for.discard((index, stage))  # that process has stored it, if it can be
-            compiled = self._stored(index, inputs, stage)
+            compiled = self._stored(index, inputs, stage, again=True)  # that process has stored it, if it can be
+            result = self._compilations[index, stage].result
+            # While the code of an earlier stage runs, no calls are plain.
+            plain_seconds = math.inf if stage else self._plain_seconds
+            if compiled is None and not self._settings.affords(result.to_load, plain_seconds):
+                return None
+            self.compile_seconds = (self.compile_seconds or 0.0) + result.seconds
         with loading() if self._settings.background else nullcontext():
             return self._adopted(index, inputs, stage, compiled, start)
 
-    def _stored(self, index: int, inputs: tuple[Any, ...], stage: int) -> CompiledGraph | None:
-        """Segment ``index`` as an earlier run has stored it; it is looked for once."""
-        if (index, stage) in self._looked_for:
+    def _stored(self, index: int, inputs: tuple[Any, ...], stage: int, *, again: bool = False) -> CompiledGraph | None:
+        """Segment ``index`` as another process has stored it; it is looked for once, and once ``again``."""
+        if (index, stage, again) in self._looked_for:
             return None
-        self._looked_for.add((index, stage))
+        self._looked_for.add((index, stage, again))
         key = self._key(self._structure.segments[index], inputs, stage)
         return None if key is None else stored.load(key, inputs)
 
@@ -200,9 +205,9 @@ class CompiledGraphs:
             stored.note(error)
             return None
 
-    def _is_in_cache(self, index: int, inputs: tuple[Any, ...], stage: int) -> bool:
-        """Whether a background compilation has put segment ``index`` into the compilers' caches, so that the program can
-        afford to load it now; starts the compilation if needed. Raises CaptureFailed."""
+    def _has_been_compiled(self, index: int, inputs: tuple[Any, ...], stage: int) -> bool:
+        """Whether a background compilation has stored segment ``index``, or put it into the compilers' caches; starts the
+        compilation if needed. Raises CaptureFailed."""
         segment = self._structure.segments[index]
         if (compilation := self._compilations.get((index, stage))) is None:
             self._refuse(segment, inputs)
@@ -225,11 +230,6 @@ class CompiledGraphs:
             return False
         if compilation.result.code:
             raise CaptureFailed(compilation.result.code, compilation.result.message)
-        # While the code of an earlier stage runs, no calls are plain.
-        plain_seconds = math.inf if stage else self._plain_seconds
-        if not self._settings.affords(compilation.result.to_load, plain_seconds):
-            return False
-        self.compile_seconds = (self.compile_seconds or 0.0) + compilation.result.seconds
         return True
 
     def _is_worthwhile(self) -> bool:

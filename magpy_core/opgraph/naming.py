@@ -5,6 +5,7 @@ Key functions: target_name, value_text.
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ _PLAIN = frozenset({
     torch.dtype, torch.device, torch.layout, torch.memory_format,
 })  # fmt: skip
 _OURS = ("torch", "magpy_core", "_operator", "math", "builtins")  # which the versions of MagPy, torch and Python determine
+_MAGPY = os.path.dirname(os.path.dirname(__file__))
+_FOLDERS = tuple(folder + os.sep for folder in (os.path.dirname(torch.__file__), _MAGPY))
 _NAMESPACES = ("aten", "prims", "magpy")
 
 
@@ -48,9 +51,16 @@ def target_name(target: Any) -> str:
     if module is None or (isinstance(module, str) and module.split(".")[0] in _OURS):
         if isinstance(target, types.BuiltinFunctionType) and isinstance(owner, (type, types.ModuleType, type(None))):
             return f"{module} {target.__qualname__}"
-        if name and getattr(sys.modules.get(str(module)), name, None) is target:
+        if name and getattr(sys.modules.get(str(module)), name, None) is target and _is_ours(target):
             return f"{module}.{name}"
     raise Unnamed(target)
+
+
+def _is_ours(target: Any) -> bool:
+    """Whether a Python function is defined by torch or MagPy; one that the program has put in its place, with its
+    names, is not."""
+    code = getattr(target, "__code__", None)
+    return code is None or code.co_filename.startswith(_FOLDERS)
 
 
 def value_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from magpy_core._compat.torch.torch_state import default_device, get_modes
 #: Modules of settings that compilers read.
 _SETTINGS = ("torch._inductor.config", "torch._functorch.config", "torch._dynamo.config", "torch.compiler.config",
              "torch.fx.experimental._config")  # fmt: skip
-_VARIABLES = ("TORCH", "TRITON", "CXX", "ATEN_")  # how environment variables begin that torch and its compilers read
+_VARIABLES = ("TORCH", "TRITON", "CXX", "ATEN_", "MAGPY_FUSED")  # how those begin that decide on compiled code
 _MISSING = object()
 
 
@@ -51,7 +51,7 @@ def state_of_compilers() -> str | None:
     settings of the compilers."""
     if changed_settings():
         return None
-    mkldnn, cuda = torch.backends.mkldnn, torch.backends.cuda
+    mkldnn, cuda, einsum = torch.backends.mkldnn, torch.backends.cuda, torch.backends.opt_einsum
     flags = (
         get_modes(), torch.is_inference_mode_enabled(), str(default_device()), torch.get_default_dtype(),
         torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(),
@@ -59,6 +59,7 @@ def state_of_compilers() -> str | None:
         getattr(torch.utils.deterministic, "fill_uninitialized_memory", None),
         torch._C._get_mkldnn_enabled(), mkldnn.deterministic, getattr(mkldnn, "allow_tf32", None),
         cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled(),
+        einsum.is_available(), einsum.enabled, einsum.strategy, torch.is_anomaly_enabled(),
     )  # fmt: skip
     names = sorted(name for name in os.environ if name.startswith(_VARIABLES) and not name.endswith("_CACHE_DIR"))
     return repr((_versions(), flags, [(name, os.environ[name]) for name in names]))

@@ -55,7 +55,8 @@ def _known(metadata: Any) -> Gradients | None:
     outputs = metadata.output_info
     if len(outputs) != metadata.num_forward_returns or metadata.indices_of_inputs_that_requires_grad_with_mutations_in_bw:
         return None
-    if getattr(metadata, "num_tensors_saved_with_no_vc_check", 0):
+    opaque = metadata.opaque_objects_saved_for_backwards_slice
+    if getattr(metadata, "num_tensors_saved_with_no_vc_check", 0) or opaque.start != opaque.stop:
         return None
     saved, sizes = metadata.tensors_saved_for_backwards_with_vc_check_slice, metadata.symints_saved_for_backwards_slice
     if any(part.step is not None for part in (saved, sizes)) or any(not _has_own_memory(info) for info in outputs):

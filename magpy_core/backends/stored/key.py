@@ -76,9 +76,10 @@ def _inputs(inputs: Sequence[Any], dims: Mapping[int, set[int]]) -> Iterator[str
 def _tensor(tensor: torch.Tensor, dims: set[int]) -> str:
     if type(tensor) not in _TENSORS or tensor.layout is not torch.strided or tensor.device.type != "cpu":
         raise Unnamed(tensor)
-    if (is_view(tensor) and tensor.requires_grad) or (dims and not tensor.is_contiguous()):
+    moved = type(tensor) is torch.Tensor and not tensor.requires_grad  # to offset 0, as its fake (`fakes.make_fake_inputs`)
+    if (is_view(tensor) and not moved) or (dims and not tensor.is_contiguous()):
         raise Unnamed(tensor)
     sizes = tuple("varies" if dim in dims else size for dim, size in enumerate(tensor.shape))
     strides = () if dims else tensor.stride()  # a contiguous tensor's follow from its sizes
     facts = (tensor.dtype, tensor.requires_grad, tensor.is_leaf, tensor.is_inference(), tensor.is_conj(), tensor.is_neg())
-    return repr((type(tensor).__name__, sizes, strides, *facts))
+    return repr((type(tensor).__name__, sizes, strides, 0 if moved else tensor.storage_offset(), *facts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -77,6 +78,7 @@ OTHERS: dict[str, Callable[[], str | None]] = {
     "gradients": lambda: key(added, X.clone().requires_grad_()),
     "a result under autograd": lambda: key(added, X.clone().requires_grad_() * 1),
     "a parameter": lambda: key(added, torch.nn.Parameter(X)),
+    "a parameter at an offset": lambda: key(added, torch.nn.Parameter(torch.ones(4, 3)[2:])),
     "a size that varies": lambda: key(added, X, dims={0: {0}}),
     "another size that varies": lambda: key(added, X, dims={0: {1}}),
     "a float": lambda: key(added, 2.5),
@@ -124,6 +126,13 @@ REFUSED: dict[str, Callable[[], str | None]] = {
 @pytest.mark.parametrize("what", list(REFUSED))
 def test_what_may_be_other_code_in_another_process_has_no_key(what: str) -> None:
     assert REFUSED[what]() is None
+
+
+def test_a_function_in_place_of_torchs_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    silu = torch.nn.functional.silu
+    assert key(lambda g, x: g.call_function(silu, (x,))) is not None
+    monkeypatch.setattr(torch.nn.functional, "silu", functools.wraps(silu)(own_function))
+    assert key(lambda g, x: g.call_function(torch.nn.functional.silu, (x,))) is None
 
 
 def test_a_custom_operator_has_no_key() -> None:

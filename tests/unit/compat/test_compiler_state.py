@@ -57,6 +57,8 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch], AbstractContextManager[Any] | 
     "the default dtype": lambda patch: patch.setattr(torch, "get_default_dtype", lambda: torch.float64),
     "threads": lambda patch: patch.setattr(torch, "get_num_threads", lambda: 7),
     "attention": lambda patch: torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH),
+    "the order of products": lambda patch: patch.setattr(torch.backends.opt_einsum, "strategy", "greedy"),
+    "anomalies": lambda patch: torch.autograd.detect_anomaly(),
     "oneDNN": lambda patch: torch.backends.mkldnn.flags(enabled=False),
     "an environment variable": lambda patch: patch.setenv("TORCHINDUCTOR_MAX_AUTOTUNE", "1"),
     "the C++ compiler": lambda patch: patch.setenv("CXX", "clang++"),
