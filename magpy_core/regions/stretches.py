@@ -11,7 +11,7 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -30,13 +30,14 @@ from magpy_core.regions.trial import Trial
 from magpy_core.stretches.cells import Moved
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.originals import restore
+from magpy_core.stretches.seam_parts import Span, contains
 from magpy_core.stretches.stretch import Stretch
 
 _ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
-_LIFETIMES = "MP110"
+_LIFETIMES, _BRANCHES = "MP110", "MP101"
 _VARYING = 3  # captures because of one statement, which is worth no more of them
 _NUMBERS = (bool, int, float)
-"""What a test computes that is a decision of the stretch's graph: it is left to the frame."""
+"""What a seam's expression gives that is a decision of the stretch's graph: it is left to the frame."""
 _FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
 
 #: Called with the region of a new stretch.
@@ -117,10 +118,9 @@ class Stretches:
 
     def make(self, stretch: Stretch, target: FunctionType) -> Region:
         """The region of a stretch."""
-        scope, lines = stretch.scope, stretch.lines
-        last = f"-{lines.stop - 1}" if len(lines) > 1 else ""
-        name = f"{scope.qualname}:{lines.start}{last}"
-        location = line_location(scope.file, lines.start, scope.qualname)
+        scope = stretch.scope
+        name = f"{scope.qualname}:{stretch.where}"
+        location = line_location(scope.file, stretch.lines.start, scope.qualname)
         # to cut it, the function that it is in is cut once more
         options = replace(self._region.options, cut=_in_plain_python, fullgraph=False, on_trial=False)
         region = Region(name, "stretch", name, location, target, options, self._region.log.listeners)
@@ -170,13 +170,13 @@ class _Served:
             return _plain(function, waiting.awaited())
         result = entry.moved.call(function, entry.region)
         try:
-            if self._stretch.test is not None and type(result) in _NUMBERS:
+            if self._stretch.value is not None and type(result) in _NUMBERS:
                 self._is_plain = True
                 scope = self._stretch.scope
-                _functions.add_seams([], [Line(scope.file, scope.qualname, n) for n in self._stretch.test_lines])
+                _functions.add_seams([], [Line(scope.file, scope.qualname, n) for n in self._stretch.value_lines])
             elif entry.is_worthless():
                 self._is_plain = True
-                _cut_at(_places(entry.region), self._stretch.test_lines)
+                _cut_at(_lines(entry.region), self._stretch)
         except Exception as error:  # it must never take the program down
             self._is_plain = True
             entry.region.monitor_failed(error)
@@ -216,8 +216,9 @@ def cut(region: Region, added: Added) -> Stretches | None:
     finalizers are in it, which a recording of a stretch would keep alive."""
     if torch_has_compiled() or any(finding.code == _LIFETIMES for finding in region.log.obstacles):
         return None
-    _cut_at(_places(region))
-    return Stretches(region, added) if _functions.are_cut(_lines(_places(region))) else None
+    lines = _lines(region)
+    _cut_at(lines)
+    return Stretches(region, added) if _functions.are_cut(lines) else None
 
 
 @functools.cache
@@ -231,21 +232,35 @@ def _restore_before_first_frame() -> None:
         _watch_dynamo()
 
 
-def _places(region: Region) -> Iterable[Location]:
+def _places(region: Region) -> Iterable[Line]:
     """The statements that keep a region from being captured, and those because of which it is captured again and again, with
     the calls on the way there."""
     for finding in region.log.obstacles:
-        yield from finding.path
-        yield finding.location
-    yield from (place for place, number in region.log.varied.items() if place and number >= _VARYING)
+        yield from (_line(place) for place in finding.path if place != finding.location)
+        yield _line(finding.location, is_test=finding.code == _BRANCHES)
+    yield from (_line(place) for place, number in region.log.varied.items() if place and number >= _VARYING)
 
 
-def _cut_at(places: Iterable[Location], tests: Collection[int] = ()) -> None:
-    """``tests``: lines of a test that a stretch has computed; at ``places`` there, it is the frame's from now on."""
-    lines = _lines(places)
-    _functions.add_seams(lines, [line for line in lines if line.number in tests])
+def _cut_at(lines: Sequence[Line], stretch: Stretch | None = None) -> None:
+    """``stretch``: was refused there. It becomes smaller, or what it computes for a seam is the frame's from now on."""
+    _functions.add_seams(lines, [line for line in lines if stretch is not None and _is_left(line, stretch)])
 
 
-def _lines(places: Iterable[Location]) -> list[Line]:
-    lines = (Line(one.file, one.function, one.range.start.line + 1) for one in places if is_user_file(one.file))
-    return list(dict.fromkeys(lines))
+def _is_left(line: Line, stretch: Stretch) -> bool:
+    """Whether the stretch's value has to be the frame's, since it can't be cut around the line's span."""
+    if line.number not in stretch.value_lines or stretch.value is None:
+        return False
+    return line.span is None or not contains(stretch.value, line.span)
+
+
+def _lines(region: Region) -> list[Line]:
+    return list(dict.fromkeys(line for line in _places(region) if is_user_file(line.file)))
+
+
+def _line(place: Location, *, is_test: bool = False) -> Line:
+    return Line(place.file, place.function, place.range.start.line + 1, span_at(place, is_test=is_test))
+
+
+def span_at(place: Location, *, is_test: bool = False) -> Span:
+    start, end = place.range.start, place.range.end
+    return Span(start.line + 1, start.character, end.line + 1, end.character, is_test)

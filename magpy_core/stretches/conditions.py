@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable, Collection
 
 from magpy_core.stretches.names import own_nodes
+from magpy_core.stretches.seam_parts import CONVERSIONS
 
 #: What decides inside of a test, by the truth of a part of it, binds a name, or defines a function.
 _DECIDES = (
@@ -18,14 +19,13 @@ _DECIDES = (
 )  # fmt: skip
 _COMPUTES = (ast.Call, ast.BinOp, ast.Compare)
 _CONTAINS = (ast.In, ast.NotIn)
-_CONVERSIONS = ("bool", "float", "int")
 
 
 def computed_part(test: ast.expr, bound: Collection[str] = ()) -> ast.expr | None:
     """The part of ``test`` that a stretch can compute without a branch; None: there is none. ``bound``: names that the
     statements before it bind, which run after the frame has looked up `bool` in `bool(x)`."""
     part = _part(test)
-    if not set(_CONVERSIONS).isdisjoint(bound):
+    if not CONVERSIONS.isdisjoint(bound):
         return None
     nodes = list(own_nodes([part]))
     if any(isinstance(node, _COMPUTES) for node in nodes) and not any(map(_decides, nodes)):
@@ -54,7 +54,7 @@ def _peeled(test: ast.expr) -> tuple[ast.expr | None, Callable[[ast.expr], ast.e
     match test:
         case ast.UnaryOp(ast.Not(), operand):
             return operand, lambda value: like(ast.UnaryOp(ast.Not(), value))
-        case ast.Call(ast.Name(name) as function, [argument], []) if name in _CONVERSIONS and not isinstance(
+        case ast.Call(ast.Name(name) as function, [argument], []) if name in CONVERSIONS and not isinstance(
             argument, ast.Starred
         ):
             return argument, lambda value: like(ast.Call(function, [value], []))

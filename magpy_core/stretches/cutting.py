@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from magpy_core.stretches.conditions import computed_part, may_rotate, with_value
 from magpy_core.stretches.names import bound_names, own_nodes
+from magpy_core.stretches.seam_parts import Span, contains, is_evaluated_first, parts_of, with_parts
 from magpy_core.stretches.stretch import Scope, Stretch
 
 _FIXED = (
@@ -22,17 +23,19 @@ _OF_FUNCTIONS = OF_FRAMES | {"super", "__class__"}
 
 class Cutter:
     """``is_seam``: statements that are to be in no stretch (but blocks in them may hold some); ``is_worth``: whether
-    statements are worth a stretch; ``moves_test``: whether the stretch before a seam may compute its test. ``stretches``:
-    those that were made, in the order of the source."""
+    statements are worth a stretch; ``moves``: whether a stretch may compute an expression of a seam; ``spans``: of what in
+    seams can't be captured. ``stretches``: those that were made, in the order of the source."""
 
     def __init__(
         self,
         scope: Scope,
         is_seam: Callable[[ast.stmt], bool],
         is_worth: Callable[[Sequence[ast.stmt]], bool],
-        moves_test: Callable[[ast.expr], bool] = lambda test: False,
+        moves: Callable[[ast.expr], bool] = lambda value: False,
+        spans: Collection[Span] = (),
     ) -> None:
-        self._scope, self._is_seam, self._is_worth, self._moves_test = scope, is_seam, is_worth, moves_test
+        self._scope, self._is_seam, self._is_worth = scope, is_seam, is_worth
+        self._moves, self._spans = moves, spans
         self.stretches: list[Stretch] = []
 
     def block(self, statements: Sequence[ast.stmt], *, ends_loop: bool) -> list[ast.stmt]:
@@ -43,9 +46,9 @@ class Cutter:
             if self._is_in_stretch(statement):
                 run.append(statement)
                 continue
-            before, test = self._run_and_test(run, statement.test) if isinstance(statement, ast.If) else (None, None)
-            made += self._run(run, ends_loop=False) if before is None else before
-            made.append(self._seam(statement, test, ends_loop=ends_loop and statement is statements[-1]))
+            before, seam = self._before_and_seam(run, statement)
+            made += before
+            made += self._seam(seam, ends_loop=ends_loop and statement is statements[-1])
             run = []
         return made + self._run(run, ends_loop=ends_loop)
 
@@ -64,21 +67,59 @@ class Cutter:
             return None
         return Stretch.of(self._scope, statements, ends_loop=ends_loop)
 
+    def _before_and_seam(self, statements: list[ast.stmt], seam: ast.stmt) -> tuple[list[ast.stmt], ast.stmt]:
+        """What stands in for ``statements``, and for the ``seam`` after them. Their stretch also computes what the seam
+        evaluates first, if it can."""
+        if isinstance(seam, ast.If):
+            before, test = self._run_and_test(statements, seam.test)
+            if before is not None:
+                made = copy.copy(seam)
+                made.test = test or seam.test
+                return before, made
+        first = (part for part in self._parts(seam) if is_evaluated_first(part, seam, bound_names(statements)))
+        for part in first:
+            if (computed := self._run_and_value(statements, part)) is not None:
+                before, call = computed
+                return before, with_parts(seam, {id(part): call})
+        return self._run(statements, ends_loop=False), seam
+
     def _run_and_test(self, statements: list[ast.stmt], test: ast.expr) -> tuple[list[ast.stmt] | None, ast.expr | None]:
         """What stands in for ``statements``, and for the ``test`` after them, if their stretch computes it."""
-        computed = computed_part(test, bound_names(statements))
-        if self._scope.is_module or computed is None or not self._moves_test(test) or not self._can_move(computed):
+        part = computed_part(test, bound_names(statements))
+        computed = self._run_and_value(statements, part) if part is not None and self._can_move(part) else None
+        if computed is None:
             return None, None
-        stretch = self._stretch(statements, ends_loop=False)
-        with_test = stretch.with_test(computed) if stretch is not None else None
-        if with_test is None:
-            return None, None
-        self.stretches.append(with_test)
-        before, call = with_test.call_as_test()
+        before, call = computed
         return before, with_value(test, call)
 
-    def _can_move(self, test: ast.expr) -> bool:
-        return can_be_moved(ast.copy_location(ast.Expr(test), test), self._scope)
+    def _run_and_value(self, statements: list[ast.stmt], value: ast.expr) -> tuple[list[ast.stmt], ast.expr] | None:
+        """What stands in for ``statements``, and for the ``value`` that their stretch computes."""
+        stretch = self._stretch(statements, ends_loop=False)
+        made = stretch.with_value(value) if stretch is not None else None
+        if made is None:
+            return None
+        self.stretches.append(made)
+        return made.call_as_value()
+
+    def _can_move(self, value: ast.expr) -> bool:
+        if self._scope.is_module or not self._moves(value) or any(contains(value, span) for span in self._spans):
+            return False
+        return can_be_moved(ast.copy_location(ast.Expr(value), value), self._scope)
+
+    def _parts(self, seam: ast.stmt) -> list[ast.expr]:
+        """Those that stretches can compute."""
+        return [part for part in parts_of(seam, self._spans) if self._can_move(part)]
+
+    def _with_parts(self, seam: ast.stmt) -> tuple[list[ast.stmt], ast.stmt]:
+        """What is to stand before ``seam``, and in its place, with stretches for parts of its expression."""
+        before: list[ast.stmt] = []
+        calls: dict[int, ast.expr] = {}
+        for part in self._parts(seam):
+            stretch = Stretch(self._scope, (), value=part)
+            self.stretches.append(stretch)
+            definition, calls[id(part)] = stretch.call_as_value()
+            before += definition
+        return before, with_parts(seam, calls) if calls else seam
 
     def _rotated(self, loop: ast.While) -> ast.stmt | None:
         """``loop`` with its test at the end of its body, in the body's last stretch; None: it can't be moved there."""
@@ -101,15 +142,14 @@ class Cutter:
                 ast.copy_location(node, loop.test)
         return made
 
-    def _seam(self, statement: ast.stmt, test: ast.expr | None, *, ends_loop: bool) -> ast.stmt:
-        """The statement itself, with stretches in its blocks. ``test``: in place of its own."""
+    def _seam(self, statement: ast.stmt, *, ends_loop: bool) -> list[ast.stmt]:
+        """The statement itself, with stretches in its blocks and for parts of its expression."""
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return statement
+            return [statement]
         if isinstance(statement, ast.While) and (rotated := self._rotated(statement)) is not None:
-            return rotated
-        made = copy.copy(statement)
-        if test is not None:
-            made.test = test  # type: ignore[attr-defined]
+            return [rotated]
+        before, made = self._with_parts(statement)
+        made = copy.copy(made)
         for name in _BLOCKS:
             block = getattr(statement, name, None)
             if block:
@@ -117,10 +157,10 @@ class Cutter:
         for name in ("handlers", "cases"):
             parts = getattr(statement, name, None)
             if parts:
-                setattr(made, name, [self._part(part, ends_loop=ends_loop) for part in parts])
-        return made
+                setattr(made, name, [self._branch(part, ends_loop=ends_loop) for part in parts])
+        return [*before, made]
 
-    def _part(self, part: ast.AST, *, ends_loop: bool) -> ast.AST:
+    def _branch(self, part: ast.AST, *, ends_loop: bool) -> ast.AST:
         made = copy.copy(part)
         made.body = self.block(part.body, ends_loop=ends_loop)  # type: ignore[attr-defined]
         return made

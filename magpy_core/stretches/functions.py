@@ -24,6 +24,7 @@ from magpy_core.stretches.constants import Constants
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter, covers
 from magpy_core.stretches.names import global_names, own_nodes
 from magpy_core.stretches.originals import remember
+from magpy_core.stretches.seam_parts import Span
 from magpy_core.stretches.stretch import Scope, Stretch, finished, future_flags
 
 #: Makes what calls of a stretch go to, as ``receiver @ function``.
@@ -32,11 +33,12 @@ MakeReceiver = Callable[[Stretch], Any]
 
 @dataclass(frozen=True)
 class Line:
-    """A line in a function; ``number`` is 1-based."""
+    """A line in a function; ``number`` is 1-based. ``span``: of an expression that begins in it, in code points."""
 
     file: str
     function: str
     number: int
+    span: Span | None = None
 
 
 @dataclass(eq=False)
@@ -44,9 +46,9 @@ class _CutFunction:
     original: CodeType
     functions: list[weakref.ref[FunctionType]] = field(default_factory=list)
     made: CodeType | None = None
-    seams: set[int] = field(default_factory=set)
-    tests: set[int] = field(default_factory=set)
-    """Lines of tests that no stretch is to compute."""
+    seams: frozenset[Line] = frozenset()
+    values: frozenset[Line] = frozenset()
+    """Expressions of seams in these lines are computed by no stretch."""
     is_settled: bool = False
     """Whether it can't be cut (again)."""
 
@@ -57,7 +59,7 @@ class Functions:
     def __init__(self, receiver: MakeReceiver) -> None:
         self._receiver = receiver
         self._cut: list[_CutFunction] = []
-        self._receivers: dict[tuple[str, str, range, range], Any] = {}
+        self._receivers: dict[tuple[Any, ...], Any] = {}
         self._serving = 0
         self._lock = threading.RLock()
 
@@ -81,26 +83,27 @@ class Functions:
                     if cut.made is not None:
                         _exchange(cut.functions, cut.made, cut.original)
 
-    def add_seams(self, lines: Iterable[Line], tests: Iterable[Line] = ()) -> bool:
-        """Statements of these lines, and ``tests``, are in no stretch from now on. Returns whether a function was cut
-        (again)."""
+    def add_seams(self, lines: Iterable[Line], values: Iterable[Line] = ()) -> bool:
+        """Statements of these lines are in no stretch from now on, but for parts of their expressions that don't contain the
+        lines' spans; nor are expressions of seams in the lines ``values``. Returns whether a function was cut (again)."""
         with self._lock:
             self._cut = [cut for cut in self._cut if any(one() is not None for one in cut.functions)]
-            wanted, tested = list(lines), list(tests)
+            wanted, left = list(lines), list(values)
             new = [line for line in wanted if not any(_contains(cut.original, line) for cut in self._cut)]
             self._cut += _cut_functions(new)
-            return any([self._cut_again(cut, _numbers(wanted, cut), _numbers(tested, cut)) for cut in self._cut])
+            return any([self._cut_again(cut, _in(wanted, cut), _in(left, cut)) for cut in self._cut])
 
     def are_cut(self, lines: Iterable[Line]) -> bool:
         """Whether a function that one of ``lines`` is in calls stretches, for whichever region it was cut."""
         return any(cut.made is not None and any(_contains(cut.original, line) for line in lines) for cut in self._cut)
 
-    def _cut_again(self, cut: _CutFunction, lines: set[int], tests: set[int]) -> bool:
-        if cut.is_settled or (cut.seams >= lines and cut.tests >= tests):
+    def _cut_again(self, cut: _CutFunction, lines: frozenset[Line], values: frozenset[Line]) -> bool:
+        if cut.is_settled or (cut.seams >= lines and cut.values >= values):
             return False
         cut.seams |= lines
-        cut.tests |= tests
-        made = cut_code(cut.original, cut.seams, self._receiver_of, cut.tests)
+        cut.values |= values
+        spans = [line.span for line in cut.seams if line.span is not None]
+        made = cut_code(cut.original, _numbers(cut.seams), self._receiver_of, _numbers(cut.values), spans=spans)
         cut.is_settled = made is None
         if made is None:
             return False
@@ -110,15 +113,19 @@ class Functions:
         return True
 
     def _receiver_of(self, stretch: Stretch) -> Any:
-        key = (stretch.scope.file, stretch.scope.qualname, stretch.lines, stretch.test_lines)
+        key = (stretch.scope.file, stretch.scope.qualname, *stretch.place)
         found = self._receivers.get(key)
         if found is None:
             found = self._receivers[key] = self._receiver(stretch)
         return found
 
 
-def _numbers(lines: Iterable[Line], cut: _CutFunction) -> set[int]:
-    return {line.number for line in lines if _contains(cut.original, line)}
+def _in(lines: Iterable[Line], cut: _CutFunction) -> frozenset[Line]:
+    return frozenset(line for line in lines if _contains(cut.original, line))
+
+
+def _numbers(lines: Iterable[Line]) -> set[int]:
+    return {line.number for line in lines}
 
 
 class _Serving:
@@ -199,13 +206,15 @@ def cut_code(
     code: CodeType,
     seams: Collection[int],
     receiver: MakeReceiver,
-    tests: Collection[int] | None = None,
+    values: Collection[int] | None = None,
     *,
+    spans: Collection[Span] = (),
     is_worth: Callable[[Sequence[ast.stmt]], bool] | None = None,
 ) -> CodeType | None:
-    """The code of the same function, with its statements in stretches but for those of the lines ``seams``, and the tests of
-    seams but for those of the lines ``tests`` (None: all). ``is_worth``: whether statements are to be a stretch; None: if
-    they compute. Returns None if its source is not known, or nothing is left to cut."""
+    """The code of the same function, with its statements in stretches but for those of the lines ``seams``. So are tests of
+    seams, and parts of seams around ``spans`` (in code points), but for those of the lines ``values`` (None: all).
+    ``is_worth``: whether statements are to be a stretch; None: if they compute. Returns None if its source is not known, or
+    nothing is left to cut."""
     source = "".join(linecache.getlines(code.co_filename))
     whole = _compiled(source, code.co_filename)
     if whole is None or _code_like(whole, code) != code:
@@ -224,10 +233,12 @@ def cut_code(
     def is_seam(statement: ast.stmt) -> bool:
         return any(covers(statement, line) for line in seams)
 
-    def moves_test(test: ast.expr) -> bool:
-        return tests is not None and not any(covers(test, line) for line in tests)
+    def moves(value: ast.expr) -> bool:
+        return values is not None and not any(covers(value, line) for line in values)
 
-    cutter = Cutter(scope, is_seam, is_worth or _computes, moves_test)
+    lines = source.splitlines()
+    in_bytes = [_in_bytes(span, lines) for span in spans]
+    cutter = Cutter(scope, is_seam, is_worth or _computes, moves, in_bytes)
     first = 1 if ast.get_docstring(node, clean=False) is not None else 0
     node.body = [*node.body[:first], *cutter.block(node.body[first:], ends_loop=False)]
     if not cutter.stretches:
@@ -240,6 +251,16 @@ def cut_code(
     made = finished(made, receivers, {stretch.name: scope for stretch in cutter.stretches}, scope.constants)
     remember(made, code)
     return made
+
+
+def _in_bytes(span: Span, lines: Sequence[str]) -> Span:
+    """With columns of the encoded source, as the compiler counts them."""
+
+    def column(line: int, character: int) -> int:
+        text = lines[line - 1] if line <= len(lines) else ""
+        return character if text.isascii() else len(text[:character].encode("utf-8", "surrogatepass"))
+
+    return span._replace(column=column(*span[:2]), end_column=column(*span[2:4]))
 
 
 def _definition(tree: ast.Module, code: CodeType) -> ast.FunctionDef | None:

@@ -21,6 +21,7 @@ from typing import Any
 from magpy_core.stretches.constants import Constants
 from magpy_core.stretches.leaving import Exit, as_returns
 from magpy_core.stretches.names import bound_names
+from magpy_core.stretches.seam_parts import Span, span_of
 
 _OURS = "magpy "  # no variable of a program has a space in its name
 _PREFIX, _STATUS = f"{_OURS}stretch ", f"{_OURS}status"
@@ -55,14 +56,14 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """``ends_loop``: nothing follows in the body of the loop that the statements stand in; ``test``: of the `if` or `while`
-    after them, whose value the function returns."""
+    """``ends_loop``: nothing follows in the body of the loop that the statements stand in; ``value``: an expression of the
+    statement after them, which the function returns. There may be no statements then."""
 
     scope: Scope
     statements: tuple[ast.stmt, ...]
     ends_loop: bool = False
     exits: frozenset[Exit] = frozenset()
-    test: ast.expr | None = None
+    value: ast.expr | None = None
     name: str = field(default_factory=lambda: f"{_PREFIX}{next(_numbers)}")
 
     @staticmethod
@@ -72,24 +73,43 @@ class Stretch:
 
     @property
     def lines(self) -> range:
-        """1-based lines of the source, of the statements."""
-        return range(self.statements[0].lineno, (self.statements[-1].end_lineno or self.statements[-1].lineno) + 1)
+        """1-based lines of the source, of the statements, or of the value without any."""
+        return _lines(self._first, self.statements[-1]) if self.statements else self.value_lines
 
     @property
-    def test_lines(self) -> range:
-        """Those of the test."""
-        return range(0) if self.test is None else range(self.test.lineno, (self.test.end_lineno or self.test.lineno) + 1)
+    def value_lines(self) -> range:
+        """Those of the value."""
+        return range(0) if self.value is None else _lines(self.value, self.value)
 
-    def with_test(self, test: ast.expr) -> Stretch | None:
-        """The stretch that computes ``test``, too; None: it could not say how it was left."""
-        return None if self.exits else replace(self, test=test, name=f"{_PREFIX}{next(_numbers)}")
+    @property
+    def _first(self) -> ast.stmt | ast.expr:
+        first = self.statements[0] if self.statements else self.value
+        assert first is not None
+        return first
+
+    @property
+    def place(self) -> tuple[range, Span | None]:
+        """Where it stands in its function; no two stretches have the same."""
+        return self.lines, None if self.value is None else span_of(self.value)
+
+    @property
+    def where(self) -> str:
+        """Its lines as text; line and column if it has no statements."""
+        first, last = self.lines.start, self.lines.stop - 1
+        if not self.statements:
+            return f"{first}:{self._first.col_offset + 1}"
+        return f"{first}-{last}" if last > first else str(first)
+
+    def with_value(self, value: ast.expr) -> Stretch | None:
+        """The stretch that computes ``value``, too; None: it could not say how it was left."""
+        return None if self.exits else replace(self, value=value, name=f"{_PREFIX}{next(_numbers)}")
 
     def definition(self, body: Sequence[ast.stmt] | None = None) -> ast.FunctionDef:
         """The function. ``body``: stands in for the statements."""
         statements = [_Plain().visit(one) for one in copy.deepcopy(list(body or self.statements))]
         statements = as_returns(statements)[0]
-        if self.test is not None:
-            statements.append(ast.copy_location(ast.Return(copy.deepcopy(self.test)), self.test))
+        if self.value is not None:
+            statements.append(ast.copy_location(ast.Return(copy.deepcopy(self.value)), self.value))
         bound = {name for name in bound_names(statements) if not name.startswith(_OURS)}
         global_names = bound if self.scope.is_module else bound & self.scope.global_names
         declared: list[ast.stmt] = []
@@ -118,9 +138,9 @@ class Stretch:
             made.append(self._placed(ast.If(ast.Compare(status, [ast.IsNot()], [ast.Constant(None)]), [value], [])))
         return made
 
-    def call_as_test(self) -> tuple[list[ast.stmt], ast.expr]:
-        """What stands in for the statements, and for the test."""
-        assert self.test is not None
+    def call_as_value(self) -> tuple[list[ast.stmt], ast.expr]:
+        """What stands in for the statements, and for the value."""
+        assert self.value is not None
         made, call = self._definition_and_call()
         return made, self._placed(call)
 
@@ -147,12 +167,16 @@ class Stretch:
         return not self.scope.is_module or len(self._followed_exits) <= 1
 
     def _placed(self, node: Any) -> Any:
-        first = self.statements[0]
+        first = self._first
         for one in ast.walk(node):
             if "lineno" in one._attributes and not hasattr(one, "lineno"):
                 ast.copy_location(one, first)
                 one.end_lineno, one.end_col_offset = first.lineno, first.col_offset + 1  # type: ignore[attr-defined]
         return node
+
+
+def _lines(first: ast.stmt | ast.expr, last: ast.stmt | ast.expr) -> range:
+    return range(first.lineno, (last.end_lineno or last.lineno) + 1)
 
 
 def _function(name: str, parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from unittest import mock
 
-from magpy_core.monitor.positions import is_user_file
+from magpy_core.monitor.positions import code_location, is_user_file
 from magpy_core.regions import stretches
 from magpy_core.regions.region import Region
 from magpy_core.regions.trial import Trial
@@ -20,6 +20,7 @@ from tests.soundness.harness.world import World, reachable
 
 _OF_CLASS = type.__dict__["__dict__"].__get__
 _SHARE = 0.3  # of the lines
+_SHARE_OF_EXPRESSIONS = 0.05
 
 
 def cut_at_random(region: Region, world: World, rng: random.Random) -> list[Region]:
@@ -27,16 +28,27 @@ def cut_at_random(region: Region, world: World, rng: random.Random) -> list[Regi
     don't watch all of them. Returns a list that the stretches' regions are added to."""
     added: list[Region] = []
     lines = [
-        Line(code.co_filename, code.co_qualname, line)
+        line
         for code in _codes(world)
         if is_user_file(code.co_filename)
-        for line in sorted({line for _, _, line in code.co_lines() if line is not None and line > code.co_firstlineno})
-        if rng.random() < _SHARE
+        for line in _expressions(code)
+        if rng.random() < (_SHARE if line.span is None else _SHARE_OF_EXPRESSIONS)
     ]
     stretches._functions.add_seams(lines)
     region.fallback.reason = "cut by the test"
     region.fallback.stretches = stretches.Stretches(region, added.append)
     return added
+
+
+def _expressions(code: types.CodeType) -> list[Line]:
+    """The lines of a function, and its expressions."""
+    found = {Line(code.co_filename, code.co_qualname, line) for _, _, line in code.co_lines() if line is not None}
+    for first, last, column, end in code.co_positions():
+        if first is not None and last is not None and column is not None and end is not None:
+            place = code_location(code, (first, last, column, end))
+            span = stretches.span_at(place, is_test=column % 2 == 0)
+            found.add(Line(code.co_filename, code.co_qualname, first, span))
+    return sorted((one for one in found if one.number > code.co_firstlineno), key=lambda one: (one.number, one.span or ()))
 
 
 def _codes(world: World) -> list[types.CodeType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -135,6 +136,45 @@ def test_what_can_not_be_captured_stays_between_stretches() -> None:
         assert torch.equal(plain(x), compiled(x))
         assert len(compiled.times) == i + 1, "neither lost nor doubled"  # type: ignore[arg-type]
     assert served(region_of(compiled)) > 20
+
+
+class Detector(nn.Module):
+    """Its tensors are computed in statements that also leave the graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head, self.times = nn.Linear(8, 8), nn.Linear(8, 3), []
+
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.head(torch.relu(x)))
+
+    def forward(self, x: torch.Tensor) -> tuple[list[float], float, Any]:
+        x = torch.tanh(self.body(x)) * 2
+        kept = []
+        for row in self.scores(x).tolist():
+            if row[0] > 0.5:
+                kept.append(row[1])
+        self.times.append((time.perf_counter(), torch.relu(self.body(x) - 1).sum(0)))
+        largest = float((self.scores(x) * 2).amax())
+        return kept, largest, self.scores(x + 1).numpy()
+
+
+def test_what_a_statement_computes_before_it_leaves_the_graph_is_compiled() -> None:
+    plain, compiled = pair(Detector)
+    with torch.no_grad():
+        for i in range(40):
+            x = torch.randn(4, 8, generator=torch.Generator().manual_seed(i))
+            (expected, largest, array), (found, n, other) = plain(x), compiled(x)
+            assert expected == found and largest == n and (array == other).all()
+            assert torch.equal(plain.times[-1][1], compiled.times[-1][1]) and len(compiled.times) == i + 1  # type: ignore[arg-type, index]
+    parts = region_of(compiled).fallback.stretches.regions  # type: ignore[union-attr]
+    found = {part.name: {operator_name(node) for node in part.captures[0].nodes} for part in parts if part.hits > 10}
+    lines, first = inspect.getsourcelines(Detector.forward)
+    (append,) = (number for number, line in enumerate(lines) if ".append((" in line)
+    name = f"Detector.forward:{first + append}:{lines[append].index('torch.relu') + 1}"
+    expected = [{"tanh", "sigmoid"}, {"relu", "sum"}, {"amax"}, {"add", "sigmoid"}]
+    assert len(found) == 4 and all(some <= names for some, names in zip(expected, found.values(), strict=True)), found
+    assert list(found)[1] == name
 
 
 def test_the_next_region_of_the_same_functions_is_cut_too() -> None:

@@ -293,8 +293,54 @@ def identities() -> Any:
     return same, n is 2000, n is THOUSAND  # noqa: F632
 
 
+def expressions() -> Any:
+    seen: list[Any] = []
+
+    def log(name: Any, value: Any = None) -> Any:
+        seen.append(name)
+        return name if value is None else value
+
+    class Box:
+        def __init__(self, value: Any) -> None:
+            self.value = log("box", value)
+
+        def give(self, *args: Any, **names: Any) -> Any:
+            log((args, sorted(names.items())), 1)
+            return self.value
+
+    class Rows:
+        def __getitem__(self, key: Any) -> str:
+            return str(key)
+
+    box = Box(log(3))
+    x = log(2) + box.give(log(1), *log("ab"), key=log("ü")).bit_length() * log(4)
+    x += log(x, Box(5).give(log(6)))
+    for i in log(range(log(3))).__iter__():
+        if i and log(i) > log(1) < log(5) and not Box(i).give().__bool__():
+            continue
+        seen.append([log(i), (log(8), {log(9): log(10), **log("d", {1: 2})}), f"ü {log(11)!r:>{log(12)}}"][log(i, -1)])
+    while log("while", x).__add__(log(-1)) > 8:
+        x -= log(2)
+    first = (kept := log(7)) + log(kept) if log("if", True) else log("else")
+    made = [log(one) for one in log("abc").split(log("b"))] + list(log(one) for one in box.give(log(4)).to_bytes(2, "big"))
+    seen[log(0)] = log("first").upper() + log("ü")[log(0, 0) :] + log("rows", Rows())[log("a"), log(0) : log(1)]
+    later = log("lambda", lambda: log("later").upper())
+    named: int = log(later().lower(), 1).bit_length()
+    return seen, x, first, made, named, log("return").upper().lower()
+
+
+def expressions_of_generators() -> Any:
+    def numbers() -> Iterator[int]:
+        for i in call(call(range(3))).__iter__():
+            got = call((yield call(i).__neg__())), call(i).__abs__()
+            if call(got[1]).__bool__():
+                yield call(got[1])
+
+    return list(numbers())
+
+
 FUNCTIONS: list[Callable[[], Any]] = [
     exits, unbound, closures, exceptions, contexts, annotated, matches, imports, definitions, global_names, nested_loops,
-    generator, methods, swaps, identities, tests_of_branches, tests_of_loops,
+    generator, methods, swaps, identities, tests_of_branches, tests_of_loops, expressions, expressions_of_generators,
 ]  # fmt: skip
 METHODS = [_Derived.value]

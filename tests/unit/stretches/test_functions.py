@@ -14,6 +14,7 @@ import pytest
 
 from magpy_core.stretches.functions import Functions, Line, cut_code
 from magpy_core.stretches.originals import original_of
+from magpy_core.stretches.seam_parts import Span
 from magpy_core.stretches.stretch import Stretch
 from tests.unit.stretches import statements
 
@@ -55,15 +56,37 @@ def seams_of(function: Callable[..., Any]) -> Iterator[set[int]]:
     yield set(lines)
 
 
+def seams_and_spans_of(function: Callable[..., Any]) -> Iterator[tuple[set[int], set[Span]]]:
+    """Each of the function's expressions, alone and with all of its kind, where nothing or everything is a seam."""
+    code, lines = function.__code__, lines_of(function)
+    spans = {
+        Span(first, column, last, end)
+        for first, last, column, end in code.co_positions()
+        if first is not None and last is not None and column is not None and end is not None and first in lines
+    }
+    characters = sorted(_in_characters(span, code.co_filename) for span in spans)
+    for span in characters[:: len(characters) // _MOST_PAIRS + 1]:
+        yield set(range(span[0], span[2] + 1)), {span}
+    yield set(lines), set(characters)
+    yield set(lines), set(characters[::2])
+
+
+def _in_characters(span: Span, file: str) -> Span:
+    def character(line: int, column: int) -> int:
+        return len(linecache.getline(file, line).encode()[:column].decode())
+
+    return Span(span[0], character(*span[:2]), span[2], character(*span[2:4]))
+
+
 @pytest.mark.parametrize("function", statements.FUNCTIONS, ids=lambda f: f.__name__)
 def test_a_cut_function_does_the_same(function: FunctionType) -> None:
     target = statements.METHODS[0] if function is statements.methods else function
     code, expected = target.__code__, function()
     calls = 0
     try:
-        for seams in seams_of(target):
+        for seams, spans in [*((seams, set()) for seams in seams_of(target)), *seams_and_spans_of(target)]:
             counted = Counted()
-            made = cut_code(code, seams, counted.receiver)
+            made = cut_code(code, seams, counted.receiver, set() if spans else None, spans=spans)
             if made is None:
                 continue
             assert original_of(made) is code
@@ -71,7 +94,7 @@ def test_a_cut_function_does_the_same(function: FunctionType) -> None:
                 code.co_name, code.co_qualname, code.co_firstlineno,
             )  # fmt: skip
             target.__code__ = made
-            assert function() == expected, (seams, [stretch.lines for stretch in counted.stretches])
+            assert function() == expected, (seams, spans, [stretch.place for stretch in counted.stretches])
             calls += counted.calls
     finally:
         target.__code__ = code
@@ -88,8 +111,55 @@ def test_a_stretch_computes_the_test_after_it(function: FunctionType, expected: 
     for tests, computed in ((set(), expected), (seams, [])):
         counted = Counted()
         assert cut_code(code, seams, counted.receiver, tests) is not None
-        found = [ast.unparse(stretch.test) for stretch in counted.stretches if stretch.test is not None]
+        found = [ast.unparse(stretch.value) for stretch in counted.stretches if stretch.value is not None]
         assert [one for one in found if one in expected] == computed
+
+
+def parts(x: Any) -> Any:
+    y = x.first()
+    for row in statements.call(y).tolist():
+        print(row, len(x))
+    for row in range(len(x)):
+        print(row)
+    z = x.second(x.third(y).numpy(), *f(x), key=f(y))
+    z = y + f(x) if g(y).item() > 1 and x.size(0) else x.time()
+    return [x.fourth(z.cpu()).tolist(), f"{f(z)}", (y := f(x)), y, [f(one) for one in f(z)]]
+
+
+def g(x: Any) -> Any:
+    return x
+
+
+f = g
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("statements.call(y).tolist()", ["statements.call(y)"]),
+        ("print(row, len(x))", []),
+        ("range(len(x))", []),
+        ("x.third(y).numpy()", ["x.third(y)", "f(y)", "f(x)"]),
+        ("x.second", ["x.third(y).numpy()", "f(y)", "f(x)"]),
+        ("g(y).item()", ["y + f(x)", "x.time()", "g(y)", "x.size(0)"]),
+        ("x.fourth(z.cpu()).tolist()", ["f(z)", "x.fourth(z.cpu())", "[f(one) for one in f(z)]"]),
+    ],
+)
+def test_parts_of_a_seam_are_stretches(text: str, expected: list[str]) -> None:
+    code = parts.__code__
+    number = next(line for line in lines_of(parts) if text in _text(code, line))
+    start = _text(code, number).index(text)
+    span = Span(number, start, number, start + len(text))
+    counted = Counted()
+    seams = [line for line in lines_of(parts) if line >= code.co_firstlineno + 2]
+    assert cut_code(code, seams, counted.receiver, (), spans=[span]) is not None, "what a loop iterates over is no seam"
+    found = [one for one in counted.stretches if one.value is not None and number in one.value_lines]
+    assert sorted(ast.unparse(one.value) for one in found if one.value is not None) == sorted(expected)
+    joined = [one for one in found if one.statements]
+    assert [ast.unparse(one.statements[0]) for one in joined] == (["y = x.first()"] if "statements" in text else [])
+    left = Counted()
+    cut_code(code, seams, left.receiver, [number], spans=[span])
+    assert not any(number in one.value_lines for one in left.stretches)
 
 
 def _text(code: CodeType, number: int) -> str:
