@@ -63,16 +63,16 @@ def _is_ours(target: Any) -> bool:
     return code is None or code.co_filename.startswith(_FOLDERS)
 
 
-def value_text(value: Any) -> str:
-    """An argument of an operation as text. Raises Unnamed."""
+def value_text(value: Any, names: Mapping[torch.fx.Node, str] | None = None) -> str:
+    """An argument of an operation as text. ``names``: of nodes; None: their own. Raises Unnamed."""
     if isinstance(value, torch.fx.Node):
-        return f"%{value.name}"
+        return f"%{value.name if names is None else names[value]}"
     if type(value) in _PLAIN:
         return repr(value)
     if isinstance(value, slice):
-        return f"slice{value_text((value.start, value.stop, value.step))}"
+        return f"slice{value_text((value.start, value.stop, value.step), names)}"
     if isinstance(value, (tuple, list)):
-        return f"{type(value).__name__}({', '.join(map(value_text, value))},)"
+        return f"{type(value).__name__}({', '.join(value_text(item, names) for item in value)},)"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{value_text(key)}: {value_text(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{value_text(key)}: {value_text(item, names)}' for key, item in value.items())}}}"
     raise Unnamed(value)

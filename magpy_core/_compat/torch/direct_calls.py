@@ -18,7 +18,7 @@ from magpy_core._compat.torch.generated_autograd import Gradients, autograd_func
 _CREATES = "_create_runtime_wrapper"
 #: What AOTAutograd's metadata says of a graph after whose call something is left to do; marks of dynamic dimensions, which
 #: only TorchDynamo needs, are left out anyway (`inductor._unmarked_outputs`).
-_LEFT_TO_DO = ("num_mutated_inp_runtime_indices", "num_outputs_aliased", "num_intermediate_bases")
+_LEFT_TO_DO = ("num_mutated_inp_runtime_indices", "num_intermediate_bases")
 #: The inputs that the graph itself writes, whose version counters the wrapper increments before the call.
 _WRITTEN = "mutated_graph_handled_indices_seen_by_autograd"
 _GENERATED = "magpy_generated_call"
@@ -26,11 +26,13 @@ _GENERATED = "magpy_generated_call"
 
 class GeneratedCall(NamedTuple):
     """``run``: the generated function, which takes its inputs as a list. ``written``: the positions of the inputs that it
-    writes. ``backward``: the generated function of the backward graph, if it is called under autograd."""
+    writes; ``returned``: those of results that are inputs, and of these inputs. ``backward``: the generated function of the
+    backward graph, if it is called under autograd."""
 
     run: Callable[[list[Any]], Any]
     written: tuple[int, ...] = ()
     backward: tuple[Callable[[list[Any]], Any], Gradients] | None = None
+    returned: tuple[tuple[int, int], ...] = ()
 
     @property
     def called(self) -> Callable[[list[Any]], Any]:
@@ -38,7 +40,7 @@ class GeneratedCall(NamedTuple):
         return self._without_autograd() if self.backward is None else autograd_function(self.run, *self.backward)
 
     def _without_autograd(self) -> Callable[[list[Any]], Any]:
-        run, written = self.run, self.written
+        run, written = _with_inputs(self.run, self.returned), self.written
 
         def call(inputs: list[Any]) -> Any:
             if written:
@@ -52,6 +54,21 @@ class GeneratedCall(NamedTuple):
                 torch._C._set_grad_enabled(True)
 
         return call
+
+
+def _with_inputs(run: Callable[[list[Any]], Any], returned: tuple[tuple[int, int], ...]) -> Callable[[list[Any]], Any]:
+    """``run``, with the inputs themselves as results where they are ``returned``."""
+    if not returned:
+        return run
+
+    def call(inputs: list[Any]) -> Any:
+        given = [(i, inputs[j]) for i, j in returned]
+        results = [*run(inputs)]  # which empties the list
+        for i, tensor in given:
+            results[i] = tensor
+        return results
+
+    return call
 
 
 def generated_call(compiled: Any) -> GeneratedCall | None:
@@ -75,9 +92,13 @@ def direct_calls() -> Iterator[None]:
         if not _does_nothing(details):
             return wrapped
         written = getattr(details["runtime_metadata"], _WRITTEN, None)
+        returned = _returned(details["runtime_metadata"])
+        if returned is None:
+            return wrapped
         if details.get("trace_joint") is False and written is not None:
-            return _direct(compiled, wrapped, tuple(written) if details.get("keep_input_mutations") else ())
-        if details.get("trace_joint") is True and not written and details.get("indices_of_inps_to_detach") == []:
+            return _direct(compiled, wrapped, tuple(written) if details.get("keep_input_mutations") else (), returned)
+        is_joint = details.get("trace_joint") is True and details.get("indices_of_inps_to_detach") == []
+        if is_joint and not written and not returned:
             apply = direct_function(compiled, details["runtime_metadata"])
             if apply is None:
                 return wrapped
@@ -105,12 +126,25 @@ def _does_nothing(details: dict[str, Any]) -> bool:
     return not any(facts) and known.get("grad_enabled_mutation", True) is None
 
 
-def _direct(compiled: Callable[..., Any], wrapped: Callable[..., Any], written: tuple[int, ...]) -> Callable[..., Any]:
+def _returned(metadata: Any) -> tuple[tuple[int, int], ...] | None:
+    """The results that are inputs, with these; None if one is another alias, which the wrapper makes."""
+    aliased = getattr(metadata, "num_outputs_aliased", None)
+    results = getattr(metadata, "output_info", ()) if aliased else ()
+    found = tuple((i, info.base_idx) for i, info in enumerate(results) if info.output_type.name == "is_input")
+    return found if len(found) == aliased else None
+
+
+def _direct(
+    compiled: Callable[..., Any],
+    wrapped: Callable[..., Any],
+    written: tuple[int, ...],
+    returned: tuple[tuple[int, int], ...],
+) -> Callable[..., Any]:
     """``compiled``, which ``wrapped`` calls. The first call goes through the wrapper, which checks custom operators then."""
     is_first = True
     is_recorded = torch.autograd.profiler
     inner = getattr(compiled, "current_callable", None)  # of Inductor's wrapper, which times and records the call
-    generated = GeneratedCall(inner or compiled, written)
+    generated = GeneratedCall(inner or compiled, written, None, returned)
     direct = generated.called
 
     def call(inputs: list[Any]) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,18 @@ from magpy_core.backends.base import CompiledCode, CompiledGraph
 from magpy_core.backends.blocks.joining import Boxed, joined, parts_of
 from magpy_core.backends.convention import Convention
 
+_NODES = re.compile(r"(?<=Source Nodes: \[)[^\]]*")
+_WORD = re.compile(r"%?\w+")
+
 
 @dataclass(frozen=True)
 class Unit:
-    """A generated module, and the positions of the inputs that it writes; if it is called under autograd, the module of the
-    backward graph."""
+    """A generated module, and the positions of the inputs that it writes, and of results that are inputs, with these; if it
+    is called under autograd, the module of the backward graph."""
 
     module: GeneratedModule
     written: tuple[int, ...]
+    returned: tuple[tuple[int, int], ...] = ()
     backward: GeneratedModule | None = None
     gradients: Gradients | None = None
 
@@ -31,14 +37,14 @@ class Unit:
         run, backward = load(self.module, folder), None
         if self.backward is not None and self.gradients is not None:
             backward = load(self.backward, folder), self.gradients
-        return GeneratedCall(run, self.written, backward).called
+        return GeneratedCall(run, self.written, backward, self.returned).called
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Unit:
         module, written = GeneratedModule(**data["module"]), tuple(data["written"])
         if data["backward"] is None:
-            return Unit(module, written)
-        return Unit(module, written, GeneratedModule(**data["backward"]), Gradients(**_tuples(data["gradients"])))
+            return Unit(module, written, _tuples(data["returned"]))
+        return Unit(module, written, (), GeneratedModule(**data["backward"]), Gradients(**_tuples(data["gradients"])))
 
 
 def _tuples(value: Any) -> Any:
@@ -95,8 +101,9 @@ def _dtype(name: str) -> torch.dtype | None:
     return getattr(torch, name.removeprefix("torch.")) if name else None
 
 
-def stored_graph(compiled: CompiledGraph, folder: Path) -> StoredGraph | None:
-    """What is to be stored of a graph whose libraries are in ``folder``; None if that is not all that it consists of."""
+def stored_graph(compiled: CompiledGraph, folder: Path, nodes: Sequence[str]) -> StoredGraph | None:
+    """What is to be stored of a graph whose libraries are in ``folder``; None if that is not all that it consists of.
+    ``nodes``: the names of its nodes."""
     code = compiled.code
     if code is None or compiled.fused or compiled.replayed is not None or not _is_json(code.convention):
         return None
@@ -105,16 +112,23 @@ def stored_graph(compiled: CompiledGraph, folder: Path) -> StoredGraph | None:
     units = [unit for call in calls if call is not None and (unit := _unit(call, folder)) is not None]
     if len(units) < len(functions):
         return None
-    return StoredGraph(tuple(units), text, code.convention, tuple(compiled.guards), compiled.generated_code or "")
+    numbers = {name: f"%{i}" for i, name in enumerate(nodes)}
+    source = _renamed(compiled.generated_code or "", numbers)
+    return StoredGraph(tuple(units), text, code.convention, tuple(compiled.guards), source)
+
+
+def _renamed(source: str, names: Mapping[str, str]) -> str:
+    """Generated code with other names of nodes, which graphs of the same key don't share, in its comments."""
+    return _NODES.sub(lambda found: _WORD.sub(lambda word: names.get(word[0], word[0]), found[0]), source)
 
 
 def _unit(call: GeneratedCall, folder: Path) -> Unit | None:
     module = kept_of(call.run, folder)
     if module is None or call.backward is None:
-        return None if module is None else Unit(module, call.written)
+        return None if module is None else Unit(module, call.written, call.returned)
     run, gradients = call.backward
     backward = kept_of(run, folder)
-    return None if backward is None else Unit(module, call.written, backward, gradients)
+    return None if backward is None else Unit(module, call.written, (), backward, gradients)
 
 
 def _is_json(convention: Convention) -> bool:
@@ -124,11 +138,11 @@ def _is_json(convention: Convention) -> bool:
     )
 
 
-def called(stored: StoredGraph, folder: Path) -> CompiledGraph:
-    """The compiled graph. Raises OSError if a library is gone, or is another one, ImportError if it can't be loaded."""
+def called(stored: StoredGraph, folder: Path, nodes: Sequence[str]) -> CompiledGraph:
+    """The compiled graph. ``nodes``: the names of its nodes. Raises OSError if a library is gone, or is another one,
+    ImportError if it can't be loaded."""
     calls = [unit.called(folder) for unit in stored.units]
     call = joined(stored.text, calls) if stored.text else calls[0]
     fn, boxed = stored.convention.applied(lambda *inputs: call([*inputs]), call)
-    return CompiledGraph(
-        fn, boxed, [*stored.guards], stored.generated_code or None, code=CompiledCode(call, stored.convention)
-    )
+    source = _renamed(stored.generated_code, {f"%{i}": name for i, name in enumerate(nodes)}) or None
+    return CompiledGraph(fn, boxed, [*stored.guards], source, code=CompiledCode(call, stored.convention))

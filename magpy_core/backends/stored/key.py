@@ -42,12 +42,14 @@ def key_of(
 
 
 def _operations(gm: torch.fx.GraphModule) -> Iterator[str]:
+    names: dict[torch.fx.Node, str] = {}  # which no code depends on: graphs of equal parts of a program are equal
     for node in gm.graph.nodes:
+        names[node] = str(len(names))
         if node.op == "get_attr":
             raise Unnamed(node)
         target = "" if node.op in ("placeholder", "output") else target_name(node.target)
-        arguments = f"{value_text(node.args)} {value_text(node.kwargs)}"
-        yield f"{node.name} = {node.op} {target} {arguments} {[*_known_of(node)]}"
+        arguments = f"{value_text(node.args, names)} {value_text(node.kwargs, names)}"
+        yield f"{node.op} {target} {arguments} {[*_known_of(node)]}"
 
 
 def _known_of(node: torch.fx.Node) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -156,7 +157,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_a_stored_graph_is_called_like_the_compiled_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved: list[str] = []
     save = stored.save
-    monkeypatch.setattr(stored, "save", lambda key, compiled: saved.append(key) or save(key, compiled))
+    monkeypatch.setattr(stored, "save", lambda key, *given: saved.append(key) or save(key, *given))
     compilations: list[Any] = []
 
     def step() -> Any:
@@ -201,6 +202,41 @@ def test_a_stored_graph_is_called_like_the_compiled_one(folder: Path, monkeypatc
     for file in folder.rglob("*.so"):  # and one whose libraries are gone
         file.unlink()
     assert all(stored.load(one, [torch.ones(3), torch.ones(3), torch.ones(3), 0.1]) is None for one in saved)
+
+
+def _decode(layer: torch.nn.Linear, state: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
+    ended, words = torch.zeros(3, dtype=torch.bool), []
+    for _ in range(6):
+        state = torch.tanh(layer(state))
+        words.append(state.argmax(-1))
+        ended |= words[-1] % 3 == 0
+        if ended.all():
+            break
+    return words, ended
+
+
+def test_equal_parts_of_a_graph_are_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them returns a tensor that it writes."""
+    saved: list[str] = []
+    save = stored.save
+    monkeypatch.setattr(stored, "save", lambda key, *given: saved.append(key) or save(key, *given))
+    torch.manual_seed(0)
+    layer, states = torch.nn.Linear(8, 8), torch.randn(4, 3, 8)
+    compiled = magpy_core.compile(_decode, wait=True)
+    with torch.no_grad():
+        longest = next(state for state in states if len(_decode(layer, state)[0]) == 6)
+        for _ in range(3):
+            words, ended = compiled(layer, longest)
+        expected, all_ended = _decode(layer, longest)
+    assert torch.equal(torch.stack(words), torch.stack(expected)) and torch.equal(ended, all_ended)
+    (capture,) = region_of(compiled).captures
+    assert capture.hits == 2 and len(capture.segments) == 6
+    assert len(saved) == len(set(saved)) == 3, "the first one, those in the middle, and the last one"
+    codes = capture.generated_code
+    mentioned = [set(re.findall(r"\w+", " ".join(re.findall(r"Source Nodes: \[([^\]]*)", code)))) for code in codes]
+    names = {node.name for node in capture.nodes}
+    assert all(mentioned) and set().union(*mentioned) <= names
+    assert not mentioned[1] & mentioned[2], "each names its own nodes"
 
 
 def outcome(use: Callable[[], Any]) -> Any:
