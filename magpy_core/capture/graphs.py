@@ -184,9 +184,8 @@ class CompiledGraphs:
         if (index, stage, again) in self._looked_for:
             return None
         self._looked_for.add((index, stage, again))
-        segment = self._structure.segments[index]
-        key = self._key(segment, inputs, stage)
-        return None if key is None else stored.load(key, inputs, _names(segment))
+        key = self._key(self._structure.segments[index], inputs, stage)
+        return None if key is None else stored.load(key, inputs)
 
     def _key(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> str | None:
         """What the segment's code is stored as; None if it is not."""
@@ -222,7 +221,7 @@ class CompiledGraphs:
             with compile_alone():
                 compiled = self._run_backend(segment, inputs, stage)
             if key is not None:
-                stored.save(key, compiled, _names(segment))
+                stored.save(key, compiled)
             return False
 
         if compilation.state == "waiting" and not self._is_worthwhile():
@@ -296,7 +295,7 @@ class CompiledGraphs:
         key = None if self._settings.background else self._key(segment, inputs, stage)
         compiled = self._run_backend(segment, inputs, stage)
         if key is not None:
-            stored.save(key, compiled, _names(segment))
+            stored.save(key, compiled)
         return compiled
 
     def _writes(self, segment: Segment) -> bool:
@@ -377,10 +376,6 @@ def _module(segment: Segment, inputs: tuple[Any, ...]) -> torch.fx.GraphModule:
         if not is_a(value, torch.Tensor):
             node.meta["magpy_scalar"] = type(value)
     return gm
-
-
-def _names(segment: Segment) -> list[str]:
-    return [node.name for node in (*segment.inputs, *segment.nodes)]
 
 
 def _call_locked(lock: threading.RLock, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:

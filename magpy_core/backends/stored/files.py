@@ -19,9 +19,9 @@ from magpy_core.backends.stored.graph import StoredGraph, called, stored_graph
 _FOLDER = "graphs"
 
 
-def load(key: str, inputs: Sequence[Any], nodes: Sequence[str] = ()) -> CompiledGraph | None:
+def load(key: str, inputs: Sequence[Any]) -> CompiledGraph | None:
     """The graph that was stored as ``key``, if what its code assumes of sizes holds for these ``inputs``; None if there is
-    none, or it is damaged. ``nodes``: the names of the nodes of the graph that has this key."""
+    none, or it is damaged."""
     with loading():
         where = folder()
     if where is None:
@@ -36,7 +36,7 @@ def load(key: str, inputs: Sequence[Any], nodes: Sequence[str] = ()) -> Compiled
         stored = StoredGraph.from_json(json.loads(text))
         if not _holds(stored.guards, inputs):
             return None
-        compiled = called(stored, where, nodes)
+        compiled = called(stored, where)
     except Exception as error:  # it is damaged, or its libraries are gone: it is compiled again
         note(error)
         return None
@@ -46,13 +46,13 @@ def load(key: str, inputs: Sequence[Any], nodes: Sequence[str] = ()) -> Compiled
     return compiled
 
 
-def save(key: str, compiled: CompiledGraph, nodes: Sequence[str] = ()) -> bool:
-    """Stores a compiled graph as ``key``, if it can be. Whether it was. ``nodes``: the names of its nodes."""
+def save(key: str, compiled: CompiledGraph) -> bool:
+    """Stores a compiled graph as ``key``, if it can be. Whether it was."""
     where = folder()
     if where is None:
         return False
     try:
-        stored = stored_graph(compiled, where, nodes)
+        stored = stored_graph(compiled, where)
         text = "" if stored is None else json.dumps(stored.json())
         return bool(text) and keep_file(_file(where, key), f"{_digest(text)}\n{text}")
     except Exception as error:  # the next run compiles it again

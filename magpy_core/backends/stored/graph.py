@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,6 @@ from magpy_core._compat.torch.generated_modules import GeneratedModule, files_of
 from magpy_core.backends.base import CompiledCode, CompiledGraph
 from magpy_core.backends.blocks.joining import Boxed, joined, parts_of
 from magpy_core.backends.convention import Convention
-
-_NODES = re.compile(r"(?<=Source Nodes: \[)[^\]]*")
-_WORD = re.compile(r"%?\w+")
 
 
 @dataclass(frozen=True)
@@ -101,9 +96,8 @@ def _dtype(name: str) -> torch.dtype | None:
     return getattr(torch, name.removeprefix("torch.")) if name else None
 
 
-def stored_graph(compiled: CompiledGraph, folder: Path, nodes: Sequence[str]) -> StoredGraph | None:
-    """What is to be stored of a graph whose libraries are in ``folder``; None if that is not all that it consists of.
-    ``nodes``: the names of its nodes."""
+def stored_graph(compiled: CompiledGraph, folder: Path) -> StoredGraph | None:
+    """What is to be stored of a graph whose libraries are in ``folder``; None if that is not all that it consists of."""
     code = compiled.code
     if code is None or compiled.fused or compiled.replayed is not None or not _is_json(code.convention):
         return None
@@ -112,14 +106,7 @@ def stored_graph(compiled: CompiledGraph, folder: Path, nodes: Sequence[str]) ->
     units = [unit for call in calls if call is not None and (unit := _unit(call, folder)) is not None]
     if len(units) < len(functions):
         return None
-    numbers = {name: f"%{i}" for i, name in enumerate(nodes)}
-    source = _renamed(compiled.generated_code or "", numbers)
-    return StoredGraph(tuple(units), text, code.convention, tuple(compiled.guards), source)
-
-
-def _renamed(source: str, names: Mapping[str, str]) -> str:
-    """Generated code with other names of nodes, which graphs of the same key don't share, in its comments."""
-    return _NODES.sub(lambda found: _WORD.sub(lambda word: names.get(word[0], word[0]), found[0]), source)
+    return StoredGraph(tuple(units), text, code.convention, tuple(compiled.guards), compiled.generated_code or "")
 
 
 def _unit(call: GeneratedCall, folder: Path) -> Unit | None:
@@ -138,11 +125,11 @@ def _is_json(convention: Convention) -> bool:
     )
 
 
-def called(stored: StoredGraph, folder: Path, nodes: Sequence[str]) -> CompiledGraph:
-    """The compiled graph. ``nodes``: the names of its nodes. Raises OSError if a library is gone, or is another one,
-    ImportError if it can't be loaded."""
+def called(stored: StoredGraph, folder: Path) -> CompiledGraph:
+    """The compiled graph. Raises OSError if a library is gone, or is another one, ImportError if it can't be loaded."""
     calls = [unit.called(folder) for unit in stored.units]
     call = joined(stored.text, calls) if stored.text else calls[0]
     fn, boxed = stored.convention.applied(lambda *inputs: call([*inputs]), call)
-    source = _renamed(stored.generated_code, {f"%{i}": name for i, name in enumerate(nodes)}) or None
-    return CompiledGraph(fn, boxed, [*stored.guards], source, code=CompiledCode(call, stored.convention))
+    return CompiledGraph(
+        fn, boxed, [*stored.guards], stored.generated_code or None, code=CompiledCode(call, stored.convention)
+    )
