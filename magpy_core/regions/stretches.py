@@ -27,13 +27,12 @@ from magpy_core.regions.performance import slower_on_trial
 from magpy_core.regions.region import Region
 from magpy_core.regions.threads import busy
 from magpy_core.regions.trial import Trial
-from magpy_core.stretches.cells import Moved
+from magpy_core.stretches.cells import Entries
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.originals import restore
 from magpy_core.stretches.seam_parts import Span, contains
 from magpy_core.stretches.stretch import Stretch
 
-_ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
 _LIFETIMES, _BRANCHES = "MP110", "MP101"
 _VARYING = 3  # captures because of one statement, which is worth no more of them
 _NUMBERS = (bool, int, float)
@@ -129,10 +128,10 @@ class Stretches:
 
 
 class _Entry:
-    """The region of a stretch, for the entries of its frame that have the same shared variables."""
+    """The region of a stretch, and whether it is worth its calls."""
 
-    def __init__(self, moved: Moved, region: Region) -> None:
-        self.moved, self.region = moved, region
+    def __init__(self, region: Region) -> None:
+        self.region = region
         self._recordings = 0
         self._is_measured = False
 
@@ -157,18 +156,19 @@ class _Served:
     """What serves one stretch."""
 
     def __init__(self, stretch: Stretch, stretches: Stretches) -> None:
-        self._stretch, self._stretches = stretch, stretches
-        self.entries: list[_Entry] = []
+        self._stretch = stretch
+        self.entries = Entries(stretch.scope.shared, lambda moved: _Entry(stretches.make(stretch, moved.target)))
         self._is_plain = False
 
     def call(self, function: FunctionType) -> Any:
-        entry = None if self._is_plain else self._entry(function)
-        if entry is None:
+        found = None if self._is_plain else self.entries.of(function)
+        if found is None:
             return function()
+        moved, entry = found
         waiting = entry.region.times.waiting
         if waiting.skips():
             return _plain(function, waiting.awaited())
-        result = entry.moved.call(function, entry.region)
+        result = moved.call(function, entry.region)
         try:
             if self._stretch.value is not None and type(result) in _NUMBERS:
                 self._is_plain = True
@@ -181,17 +181,6 @@ class _Served:
             self._is_plain = True
             entry.region.monitor_failed(error)
         return result
-
-    def _entry(self, function: FunctionType) -> _Entry | None:
-        shared = self._stretch.scope.shared
-        for entry in self.entries:
-            if entry.moved.fits(function, shared):
-                return entry
-        if len(self.entries) == _ENTRIES:
-            return None
-        moved = Moved(function, shared)
-        self.entries.append(_Entry(moved, self._stretches.make(self._stretch, moved.target)))
-        return self.entries[-1]
 
 
 def _plain(function: FunctionType, awaited: Capture | None) -> Any:

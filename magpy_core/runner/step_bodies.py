@@ -18,14 +18,13 @@ from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 from magpy_core._compat.torch.warning_filters import no_warnings
-from magpy_core.stretches.cells import Moved, renewed
+from magpy_core.stretches.cells import Entries, Moved, renewed
 from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.functions import cut_code
 from magpy_core.stretches.loops import trains
 from magpy_core.stretches.names import has_private_names
 from magpy_core.stretches.stretch import Stretch, code_of, finished
 
-_ENTRIES = 3  # of a frame whose variables are shared with closures: each is captured anew
 _LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
 _OF_THE_OUTSIDE = ("MP103", "MP113")  # whose hints say where the call of the region is
 _bodies: weakref.WeakSet[StepBody] = weakref.WeakSet()
@@ -42,12 +41,10 @@ class Steps(Protocol):
 
 
 class _Entry:
-    """The region of a step's statements, for the entries of their frame that have the same shared variables."""
+    """The region of a step's statements, and where it was refused."""
 
-    def __init__(self, steps: Steps, stretch: Stretch, name: str, parts: Sequence[Any], function: FunctionType) -> None:
-        self._stretch = stretch
-        self.moved = Moved(function, stretch.scope.shared)
-        self.trial = steps.step_in(self.moved.target, name, (stretch.scope.file, stretch.lines.start), parts)
+    def __init__(self, stretch: Stretch, trial: Any) -> None:
+        self._stretch, self.trial = stretch, trial
         self._variation = Variation(stretch.scope.file, stretch.lines)
 
     @property
@@ -97,7 +94,7 @@ class StepBody:
     ) -> None:
         self._steps, self._stretch = steps, stretch
         self._name, self._parts = name, parts
-        self._entries: list[_Entry] = []
+        self._entries = Entries(stretch.scope.shared, self._made)
         self._code: CodeType | None = None
         """Of the statements with smaller stretches in them, or of the stretch of a module."""
         self._is_settled = False
@@ -112,21 +109,28 @@ class StepBody:
         steps = self._steps()
         if self._is_settled or not steps.is_outermost():
             return self._plain(function)
-        entry = steps.find_or_none(lambda: self._current(function))
-        if entry is None:
+        found = steps.find_or_none(lambda: self._current(function))
+        if found is None:
             return self._plain(function)
+        moved, entry = found
         region = entry.trial.region
-        return entry.moved.call(function, lambda: steps.call_function(region, (), {}))
+        return moved.call(function, lambda: steps.call_function(region, (), {}))
 
     def release(self) -> None:
         """Forgets the regions."""
-        self._entries, self._parts, self._name = [], (), str
+        self._entries.clear()
+        self._parts, self._name = (), str
         self._is_settled = True
 
-    def _current(self, function: FunctionType) -> _Entry | None:
+    def _current(self, function: FunctionType) -> tuple[Moved, _Entry] | None:
         """The entry whose region runs the statements now; None: they run in plain Python, or smaller stretches do."""
-        entry = self._entry(function)
-        return None if entry is None or self._is_to_be_cut(entry, function) else entry
+        found = self._entries.of(function)
+        return None if found is None or self._is_to_be_cut(found[1], function) else found
+
+    def _made(self, moved: Moved) -> _Entry:
+        stretch = self._stretch
+        place = (stretch.scope.file, stretch.lines.start)
+        return _Entry(stretch, self._steps().step_in(moved.target, self._name(), place, self._parts))
 
     def _is_to_be_cut(self, entry: _Entry, function: FunctionType) -> bool:
         if entry.is_refused:
@@ -145,14 +149,6 @@ class StepBody:
         if self._code is None:
             return function()
         return renewed(function, self._code, _cells(function, self._code))()
-
-    def _entry(self, function: FunctionType) -> _Entry | None:
-        shared = self._stretch.scope.shared
-        found = next((entry for entry in self._entries if entry.moved.fits(function, shared)), None)
-        if found is None and len(self._entries) < _ENTRIES:
-            found = _Entry(self._steps(), self._stretch, self._name(), self._parts, function)
-            self._entries.append(found)
-        return found
 
     def _cut(self, seams: Sequence[int], function: FunctionType) -> bool:
         """From now on, the statements run without those of the lines ``seams``, if what is left holds a whole step."""

@@ -2,15 +2,18 @@
 
 A frame makes new cells for its variables each time it is entered, and a function for its stretches. What is captured is
 one function, whose cells are the same at each call: the frame's values move into them before a call, and back after it.
-Cells that closures of the program may hold are used as they are. Key type: Moved.
+Cells that closures of the program may hold are used as they are. Key types: Moved, Entries.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+_MOST = 3  # entries of a frame whose variables are shared with closures: each is captured anew
+Served = TypeVar("Served")
 
 
 class Moved:
@@ -45,6 +48,31 @@ class Moved:
             for i, cell in self._fixed:
                 _move(cell, closure[i])
             self._lock.release()
+
+
+class Entries(Generic[Served]):
+    """What serves a stretch, by the entries of its frame that have the same ``shared`` variables. ``make``: a new one."""
+
+    def __init__(self, shared: Collection[str], make: Callable[[Moved], Served]) -> None:
+        self._shared, self._make = shared, make
+        self._made: list[tuple[Moved, Served]] = []
+
+    def __iter__(self) -> Iterator[Served]:
+        return (served for _, served in self._made)
+
+    def of(self, function: FunctionType) -> tuple[Moved, Served] | None:
+        """For the function that the frame has made; None: there are too many."""
+        for found in self._made:
+            if found[0].fits(function, self._shared):
+                return found
+        if len(self._made) == _MOST:
+            return None
+        moved = Moved(function, self._shared)
+        self._made.append((moved, self._make(moved)))
+        return self._made[-1]
+
+    def clear(self) -> None:
+        self._made.clear()
 
 
 def _move(old: CellType, new: CellType) -> None:
