@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 _CHUNK = 1 << 16
+_AGAIN_AFTER = 0.2  # seconds; curses overlooks a new size that comes just before it waits for a key
 _ENDS_WITHIN = 1.0  # seconds; a process that the program has left behind may keep the terminal
 
 
@@ -30,6 +31,7 @@ class ProgramTerminal:
         termios.tcsetattr(self.fd, termios.TCSANOW, self._before)
         self._has_fd = True
         self._on_resize: Callable[[], None] | None = None
+        self._again: threading.Timer | None = None
         self._pump = threading.Thread(target=self._pass_on, daemon=True, name="magpy-terminal")
 
     def started(self, on_resize: Callable[[], None] | None = None) -> None:
@@ -45,12 +47,23 @@ class ProgramTerminal:
                 termios.tcsetwinsize(self._ours, (rows, columns))
                 if self._on_resize is not None:
                     self._on_resize()
+                    self._tell_again(self._on_resize)
+
+    def _tell_again(self, on_resize: Callable[[], None] | None) -> None:
+        """Once more after a moment, in place of what was to be told before; None: no more."""
+        if self._again is not None:
+            self._again.cancel()
+        self._again = None if on_resize is None else threading.Timer(_AGAIN_AFTER, on_resize)
+        if self._again is not None:
+            self._again.daemon = True
+            self._again.start()
 
     def close(self) -> None:
         """Passes on the rest, and restores the user's settings."""
         if self._has_fd:
             self.started()  # it could not be
         self._pump.join(_ENDS_WITHIN)
+        self._tell_again(None)
         self.give_back()
         if not self._pump.is_alive():
             os.close(self._ours)

@@ -19,13 +19,13 @@ import signal
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from magpy_core._compat.cpython.live_objects import LiveObjects
 from magpy_core._compat.torch.compilers import import_inductor, inductor_is_imported
 from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
@@ -142,7 +142,7 @@ class Queue:
 
     def __init__(self, most: int = 0) -> None:
         self._most = most or max(1, len(os.sched_getaffinity(0)) - 1)
-        self._all: weakref.WeakSet[Compilation] = weakref.WeakSet()
+        self._all: LiveObjects[Compilation] = LiveObjects()
         self._lock = threading.Lock()
 
     def add(self) -> Compilation:

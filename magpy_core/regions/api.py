@@ -6,7 +6,6 @@ import functools
 import inspect
 import types
 import warnings
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
@@ -14,6 +13,7 @@ from typing import Any, TypeVar, overload
 import torch
 from torch import nn
 
+from magpy_core._compat.cpython.live_objects import LiveObjects
 from magpy_core._compat.cpython.own_caches import clear_at_exit
 from magpy_core._compat.torch.eval_frame import hide
 from magpy_core._compat.torch.module_calls import CALL
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 F = TypeVar("F")
-_regions: weakref.WeakSet[Region] = weakref.WeakSet()
+_regions: LiveObjects[Region] = LiveObjects()
 
 
 class GraphBreak(RuntimeError):
@@ -357,5 +357,5 @@ def _region_behind(target: Any) -> Region | None:
 
 def reset() -> None:
     """Forget every capture, finding and learned fact of every compiled function and module."""
-    for region in list(_regions):
+    for region in _regions:
         region.forget()

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
+from magpy_core._compat.cpython.live_objects import LiveObjects
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.stretches.cells import Entries, Moved, renewed
 from magpy_core.stretches.cutting import Cutter, covers
@@ -27,7 +27,7 @@ from magpy_core.stretches.stretch import Stretch, code_of, finished
 
 _LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
 _OF_THE_OUTSIDE = ("MP103", "MP113")  # whose hints say where the call of the region is
-_bodies: weakref.WeakSet[StepBody] = weakref.WeakSet()
+_bodies: LiveObjects[StepBody] = LiveObjects()
 _VARYING = 3  # captures because of one statement, which is worth no more of them
 
 
@@ -185,7 +185,7 @@ class StepBody:
 
 def release_bodies() -> None:
     """The program has ended, and its objects must be free: the collector does not see that code holds its bodies."""
-    for body in list(_bodies):
+    for body in _bodies:
         body.release()
 
 

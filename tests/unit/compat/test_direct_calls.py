@@ -70,8 +70,8 @@ def test_the_grad_mode_is_off_inside_and_as_before_after_an_error(through_the_wr
 
 @pytest.mark.parametrize(
     "operation",
-    [lambda x: x.view(-1), lambda x: (x + 1, x)],
-    ids=["a view", "an input"],
+    [lambda x: x.view(-1), lambda x: (x + 1, x, x.view(-1))],
+    ids=["a view", "a view and an input"],
 )
 def test_a_wrapper_that_does_something_is_kept(operation: Operation, through_the_wrapper: list[int]) -> None:
     compiled = compile_recorded(graph_of(operation), [torch.rand(3, 1)], "aot_eager")
@@ -84,6 +84,27 @@ def test_a_wrapper_that_does_something_is_kept(operation: Operation, through_the
         shares = [one.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() for one in got]
         assert shares == [one.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() for one in expected]
     assert not through_the_wrapper
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [lambda x: (x + 1, x), lambda x: (x.mul_(2), x + 1), lambda x: (x.add_(1).amax(), x.mul_(2), x)],
+    ids=["read", "written", "written and returned twice"],
+)
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_result_that_is_an_input_is_that_tensor(
+    operation: Operation, backend: str, through_the_wrapper: list[int]
+) -> None:
+    compiled = compile_recorded(graph_of(operation), [torch.rand(3, 1)], backend)
+    versions = set()
+    for _ in range(3):
+        x = torch.rand(3, 1)
+        y = x.clone()
+        got, expected = compiled.fn(x), operation(y)
+        assert all(map(torch.equal, got, expected)) and torch.equal(x, y)
+        assert [one is x for one in got] == [one is y for one in expected]
+        versions.add(x._version)
+    assert len(through_the_wrapper) == len(versions) == 1, "written as often as by the wrapper"
 
 
 @pytest.mark.parametrize("grad", [True, False])

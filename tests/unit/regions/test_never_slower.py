@@ -393,3 +393,23 @@ def test_code_is_due_while_calls_that_are_worth_it_still_come(monkeypatch: pytes
     worth[0] = True
     region.retire()
     assert not capture.is_due
+
+
+@pytest.mark.parametrize(("kind", "first"), [("step", 1), ("optimizer", 1), ("module", 0), ("function", 0)])
+def test_the_call_that_creates_the_optimizers_state_is_not_recorded(session: Session, kind: str, first: int) -> None:
+    state: dict[str, torch.Tensor] = {}
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        if "sum" not in state:
+            state["sum"] = torch.zeros(3)
+        state["sum"].add_(x)
+        return state["sum"] * 2
+
+    region = session.region(step, kind=kind, name="f", file=__file__, line=1, target=step)
+    for i in range(1, 5):
+        assert torch.equal(region(torch.ones(3)), torch.full((3,), 2.0 * i))
+        assert region.recordings == max(0, i - first) if i <= 2 else region.recordings == 2 - first
+    waits = Session(mode="compiled", backend="eager")
+    region = waits.region(step, kind=kind, name="f", file=__file__, line=1, target=step)
+    region(torch.ones(3))
+    assert region.recordings == 1, "where the program waits for compiled code, no call is left out"
