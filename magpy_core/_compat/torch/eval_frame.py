@@ -260,11 +260,18 @@ class Interception:
                 self._count_start()
                 if replaceable and not self._stopping:
                     clone = self._clone_of(code)
-                    if clone is not None and self._enter(Frame(code, frame.f_locals)):
+                    if clone is not None and self._starts(code, frame.f_locals):
                         answer = _replace_by(code, clone, None if code.co_flags & _GENERATOR else _guard_for(code))
         except BaseException as error:
             self._contain(error)
         return self._escape(code) if self._stopping and replaceable else answer
+
+    def _starts(self, code: CodeType, f_locals: dict[str, Any]) -> bool:
+        """Whether the frame's code is to be replaced."""
+        if not self._enter(Frame(code, f_locals)):
+            return False  # guards of other code get the same dict
+        f_locals.clear()  # torch keeps it until the frame ends, but the program may drop what is in it before
+        return True
 
     def _escape(self, code: CodeType) -> _Answer:
         """Make the frame that is about to start switch interception off, and raise the pending exception."""
@@ -292,7 +299,7 @@ class Interception:
         """The guard: for a frame whose code has a cache entry of MagPy."""
         try:
             self._count_start()
-            if not self._stopping and self._enter(Frame(code, f_locals)):
+            if not self._stopping and self._starts(code, f_locals):
                 return True
         except BaseException as error:
             self._contain(error)

@@ -18,7 +18,7 @@ from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.age import Existing
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.fields import ABSENT, custom_dict, instance_dict
+from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Snapshot
@@ -268,6 +268,7 @@ class Writes(AccessTracker):
             self.basics.age.assume_internal(cell)
             return
         self.journal.site = site
+        self._refuse_finalizer(cell_value(cell), site)
         self.slot_written(node, "set_cell", None, value, site)
 
     cell_delete = cell_write

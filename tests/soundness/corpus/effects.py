@@ -213,6 +213,37 @@ def region(x):
     return y
 
 
+# === finalizer_of_a_variable_of_a_closure: plain calls=4
+log = []
+
+
+class Temp:
+    def __init__(self, n):
+        self.n = n
+
+    def __del__(self):
+        log.append(("del", self.n))
+
+
+spare = Temp(2)
+
+
+def made():
+    held = Temp(1)
+
+    def region(x):
+        nonlocal held
+        y = x * held.n
+        held = spare
+        log.append("after")
+        return y
+
+    return region
+
+
+region = made()
+
+
 # === finalizer_of_what_is_replaced: plain calls=4
 log = []
 
