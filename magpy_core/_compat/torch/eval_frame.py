@@ -270,7 +270,7 @@ class Interception:
         """Whether the frame's code is to be replaced."""
         if not self._enter(Frame(code, f_locals)):
             return False  # guards of other code get the same dict
-        f_locals.clear()  # torch keeps it until the frame ends, but the program may drop what is in it before
+        f_locals.clear()  # torch keeps it until the frame ends, but the program may empty cells that are in it before
         return True
 
     def _escape(self, code: CodeType) -> _Answer:

@@ -510,3 +510,27 @@ def test_supported_versions() -> None:
         for torch_version in ("2.11.0+cu130", "2.12.1", "2.13.0+cpu", "2.15.0"):
             check(python, "cpython", torch_version)
     check_versions()
+
+
+def test_what_is_removed_from_a_cell_is_gone_at_once() -> None:
+    """Also from the second call on, whose code is found in a cache."""
+
+    class Enters(Observer):
+        def enter_frame(self, frame: Frame) -> bool:
+            return True
+
+    def removed() -> bool:
+        made = Made()
+        reference = weakref.ref(made)
+
+        def remove() -> bool:
+            nonlocal made
+            del made
+            return reference() is None
+
+        return remove()
+
+    for _ in range(3):
+        with record(Enters()) as recording:
+            assert removed()
+        assert recording.observer_failure is None
