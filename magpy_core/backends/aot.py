@@ -68,7 +68,9 @@ class AotBackend:
         on_cpu = all(t.device.type == "cpu" for t in tensors)
         differentiated: Differentiated | None = None
 
-        def compile_one(graph: torch.fx.GraphModule, fakes: Sequence[Any], checked: bool = False) -> compat.Compiled:
+        def compile_one(
+            graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, checked: bool = False
+        ) -> compat.Compiled:
             with preserve_torch_state():  # tracing ends in the grad mode that the graph ends in
                 if inductor:
                     options = tuning.for_inductor(has_backward=on_cpu and differentiated is not None)
@@ -85,7 +87,7 @@ class AotBackend:
 
         def compile_whole(graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> compat.Compiled:
             joined = None if tuning.as_one_graph else compile_blocks(graph, fakes, mode, compile_one)
-            return joined or compile_one(graph, fakes, checked)
+            return joined or compile_one(graph, fakes, mode, checked)
 
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             import_inductor() if inductor else import_dynamo()

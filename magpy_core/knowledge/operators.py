@@ -233,6 +233,14 @@ def _entries() -> dict[str, Fact]:
 OPERATORS: dict[str, Fact] = _entries()
 
 
+#: Operations that compute each element from those at the same place, and have not torch's tag for that.
+ELEMENTWISE = frozenset(
+    """
+    alias clone copy_ detach empty_like fill_ full full_like hoist ones_like scalar_tensor _to_copy zero_ zeros_like
+    """.split()
+)
+
+
 def named(facts: Fact) -> frozenset[str]:
     """The names of operators with at least one of these facts."""
     return frozenset(name for name, known in OPERATORS.items() if known & facts)

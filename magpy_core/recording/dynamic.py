@@ -1,13 +1,16 @@
 """Values that are dynamic from the first capture on: marked dimensions; with ``dynamic=True``, sizes and integers among the
 arguments.
 
-They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_integer.
+They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_number.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
+from magpy_core._compat.cpython.counters import counted_names
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.recording import marks
 from magpy_core.recording.ledger import Learned, Ledger
@@ -17,6 +20,8 @@ from magpy_core.refgraph.source import Source
 
 #: Tensors inside these keep their sizes: weights, running statistics, an optimizer's state.
 _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, torch.nn.Parameter)
+
+_NUMBERS = (int, float)
 
 
 def may_be_dynamic(learned: Learned) -> bool:
@@ -43,14 +48,32 @@ def assume_dims(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
         learned.assumed.add(source.path)
 
 
-def assume_integer(ledger: Ledger, source: Source, value: object) -> None:
-    """Assume that an integer from outside is dynamic, before it is read."""
+def assume_number(ledger: Ledger, source: Source, value: object, site: Any) -> None:
+    """Assume that a number from outside is dynamic, before ``site`` reads it: a counter, a learning rate that a scheduler
+    sets, and with ``dynamic=True`` an integer among the arguments."""
     learned = ledger.learned
-    if not learned.dynamic or type(value) is not int or source.path in learned.exact or source.path in learned.numbers:
+    if type(value) not in _NUMBERS or source.path in learned.exact or source.path in learned.numbers:
         return
-    if _is_of_arguments(ledger, source):
-        learned.numbers.add(source.path)
-        learned.assumed.add(source.path)
+    if learned.dynamic and type(value) is int and _is_of_arguments(ledger, source):
+        pass
+    elif not learned.counts or not (_is_counter(site) or _is_scheduled(ledger, source)):
+        return
+    learned.numbers.add(source.path)
+    learned.assumed.add(source.path)
+
+
+def _is_counter(site: Any) -> bool:
+    """Whether the function that reads a number counts it up, so that it is another one in the next call."""
+    return site is not None and site.name is not None and site.name in counted_names(site.code)
+
+
+def _is_scheduled(ledger: Ledger, source: Source) -> bool:
+    """Whether a number is the learning rate of a group of an optimizer's parameters that has a scheduler."""
+    if source.key != "lr" or source.base is None:
+        return False
+    nodes = ledger.refgraph.nodes.values()
+    group = next((node.obj for node in nodes if node.source is source.base), None)
+    return type(group) is dict and "params" in group and "initial_lr" in group
 
 
 def _is_of_arguments(ledger: Ledger, source: Source) -> bool:

@@ -282,7 +282,7 @@ class Region:
             return False
         if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
             return False  # its first call makes its parameters
-        if self.calls == 1 and self.kind in _FIRST_DIFFERS and self.options.overhead is not None:
+        if self.calls == 1 and self.options.overhead is not None:
             return False
         if held is not None:
             return True

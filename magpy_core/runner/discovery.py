@@ -65,18 +65,22 @@ class ImportHook:
         return spec
 
 
+_Place = tuple[str, CodeType | None, int]
+_class_name = type.__dict__["__qualname__"].__get__
+
+
 class _Instances:
     """Regions of one kind, one per object, without keeping the object alive.
 
-    When an object has died, the next object of its class that is called from the same location gets its region. Objects
-    created for each call (a loss module inside the step) share the region of their location from the start, because the
-    engine may keep the first one alive.
+    When an object has died, the next object of its class that is called from the same location gets its region; the class
+    may be a new one of that name, which a function has defined again. Objects created for each call (a loss module inside
+    the step) share the region of their location from the start, because the engine may keep the first one alive.
     """
 
     def __init__(self) -> None:
         self._live: dict[int, tuple[weakref.ref[Any], Any]] = {}
-        self._left: dict[tuple[type, CodeType | None, int], list[Any]] = {}
-        self._shared: dict[tuple[type, CodeType | None, int], Any] = {}
+        self._left: dict[_Place, list[Any]] = {}
+        self._shared: dict[_Place, Any] = {}
         self._lock = threading.RLock()  # re-entrant: a weak reference may be cleared while we hold it
 
     def get(self, obj: Any) -> Any:
@@ -84,7 +88,7 @@ class _Instances:
         return entry[1] if entry is not None and entry[0]() is obj else None
 
     def get_or_make(self, obj: Any, caller: FrameType | None, make: Callable[[], Any], *, shared: bool) -> Any:
-        place = (type(obj), caller.f_code if caller else None, caller.f_lasti if caller else -1)
+        place = (_class_name(type(obj)), caller.f_code if caller else None, caller.f_lasti if caller else -1)
         with self._lock:
             left = self._left.get(place)
             region = self._shared.get(place) if shared else left.pop() if left else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,40 +15,68 @@ from magpy_core.backends.blocks.finding import Run, find_runs
 from magpy_core.backends.blocks.joining import Boxed, join
 from magpy_core.backends.blocks.rules import least_work, may_cut, results_of, writes_stay_inside
 from magpy_core.backends.blocks.units import Unit, Value, cut, described, key_of, module_of
+from magpy_core.backends.blocks.updates import FlatCode, find_updates, flat_inputs, flat_key, together
 
 Compiled = tuple[Callable[..., Any], Boxed | None, list[str]]
-Compile = Callable[[torch.fx.GraphModule, Sequence[Any]], Compiled]
+Compile = Callable[[torch.fx.GraphModule, Sequence[Any], Any], Compiled]
+"""Compiles a graph for fakes of a mode."""
 
 #: The part of a graph's operations that blocks must save from being compiled.
 LEAST_SAVED = 1 / 3
+#: Of a graph that has nothing but updates.
+_NOTHING_BUT = 0.9
+#: How many calls without a backward pass take as long as one with it.
+_CALLS_IN_ONE = 28
 
 
 @dataclass(eq=False)
 class _Kind:
-    """Units that are the same: the module of the first, the fakes to compile it for, and its results for them."""
+    """Units that the same code serves: the module of the first, the fakes to compile it for, and its results for them."""
 
     module: torch.fx.GraphModule
     fakes: list[Any]
+    mode: Any
     results: list[Value]
     work: int
+    flat: FlatCode | None = None
+    sizes: set[int] = field(default_factory=set)  # that the flat code must serve
 
 
 class _Graph:
     """A graph that may be cut: its operations, and the fakes of its inputs."""
 
-    def __init__(self, gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> None:
-        self.graph, self.mode, self.grad = gm.graph, mode, torch.is_grad_enabled()
-        self.inputs: list[torch.fx.Node] = gm.graph.find_nodes(op="placeholder")
+    def __init__(self, graph: torch.fx.Graph, fakes: Sequence[Any], mode: Any) -> None:
+        self.graph, self.mode, self.grad = graph, mode, torch.is_grad_enabled()
+        self.inputs: list[torch.fx.Node] = graph.find_nodes(op="placeholder")
         self.fakes = dict(zip(self.inputs, fakes, strict=True))
-        self.nodes = [n for n in gm.graph.nodes if n.op not in ("placeholder", "output") and n.target not in STATE_CALLS]
-        returned: Any = gm.graph.output_node().args[0]
+        self.nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output") and n.target not in STATE_CALLS]
+        returned: Any = graph.output_node().args[0]
         self.outputs: list[Any] = list(returned)
+        self.may_cut = may_cut(self.nodes, fakes) and all(isinstance(n, torch.fx.Node) for n in self.outputs)
+        self._updates: list[Run] = []
+        self._flat: set[torch.fx.Node] = set()
+
+    def with_updates(self) -> _Graph | None:
+        """The graph, if flat code can serve updates in it; their order may differ."""
+        on_cpu = all(fake.device.type == "cpu" for fake in self.fakes.values() if isinstance(fake, torch.Tensor))
+        found = find_updates(self.nodes, self.fakes, self.mode, self.grad) if self.may_cut and on_cpu else []
+        if not found:
+            return None
+        graph, copies = together(self.graph, found)
+        made = _Graph(graph, list(self.fakes.values()), self.mode)
+        place = {node: i for i, node in enumerate(made.nodes)}
+        for updates in found:
+            first, length = copies[updates.flat[0][0]], len(updates.flat[0])
+            made._updates.append(Run(place[first], length, len(updates.flat), chained=False))
+            made._flat |= {copies[block[0]] for block in updates.flat}
+        return made
 
     def runs(self) -> list[Run]:
         """The runs of blocks that are worth compiling separately, judged by their number of operations."""
-        if not may_cut(self.nodes, list(self.fakes.values())) or not all(isinstance(n, torch.fx.Node) for n in self.outputs):
+        if not self.may_cut:
             return []
-        return self.worthwhile(find_runs(self.nodes, {node: repr(described(fake)) for node, fake in self.fakes.items()}))
+        names = {node: repr(described(fake)) for node, fake in self.fakes.items()}
+        return self.worthwhile(find_runs(self.nodes, names, self._updates))
 
     def worthwhile(self, runs: list[Run]) -> list[Run]:
         return runs if sum(run.saved for run in runs) >= LEAST_SAVED * len(self.nodes) else []
@@ -64,50 +92,94 @@ class _Graph:
         for unit in units:
             inside = set(unit.nodes)
             leaving = [any(user.op != "output" and user not in inside for user in node.users) for node in unit.outputs]
-            key = key_of(unit, values, leaving)
-            kind = kinds.get(key) or self._kind(unit, [values[node] for node in unit.inputs], leaving)
+            kind = self._kind_of(kinds, unit, values, leaving)
             if kind is None:
                 return []
-            kinds[key] = kind
             leaves = zip(unit.outputs, kind.results, leaving, strict=True)
             values |= {node: result.fake(self.mode) for node, result, left in leaves if left}
             found.append((unit, kind))
         return found
+
+    def _kind_of(
+        self, kinds: dict[Any, _Kind], unit: Unit, values: Mapping[torch.fx.Node, Any], leaving: Sequence[bool]
+    ) -> _Kind | None:
+        """One of these ``kinds``, or a new one; None if the graph can't be cut at this unit."""
+        fakes = [values[node] for node in unit.inputs]
+        flat = next((node for node in unit.nodes if node.target not in STATE_CALLS), None) in self._flat
+        if flat:
+            inputs = flat_inputs(unit, values.get)
+            if inputs is None or (unit.grad and any(fake.requires_grad for fake in fakes)):
+                return None
+            unit.flat, unit.viewed = inputs, frozenset(node for node in inputs if values[node].dim() > 1)
+        key = flat_key(unit, values) if flat else key_of(unit, values, leaving)
+        if key not in kinds:
+            made = self._flat_kind(unit, fakes) if flat else self._kind(unit, fakes, leaving)
+            if made is None:
+                return None
+            kinds[key] = made
+        if flat:
+            kinds[key].sizes.add(max(fake.numel() for fake in fakes))
+        return kinds[key]
 
     def _kind(self, unit: Unit, fakes: list[Any], leaving: Sequence[bool]) -> _Kind | None:
         module = module_of(unit, self.grad)
         with preserve_torch_state():
             torch.set_autocast_cache_enabled(False)  # it would keep the fakes
             results = results_of(module, fakes, leaving, self.mode)
-        return None if results is None else _Kind(module, fakes, *results)
+        return None if results is None else _Kind(module, fakes, self.mode, *results)
 
-    def larger(self, runs: Sequence[Run], units: Sequence[tuple[Unit, _Kind]]) -> list[Run]:
+    def _flat_kind(self, unit: Unit, fakes: list[Any]) -> _Kind:
+        code = FlatCode(unit, fakes, self.grad)
+        return _Kind(code.module, code.fakes, code.mode, [], 0, code)
+
+    def chosen_units(self) -> list[tuple[Unit, _Kind]]:
+        """The units that are compiled; empty if the graph is compiled as one."""
+        for runs in (self.runs(), self.worthwhile(self._updates)):
+            units = self.units(runs)
+            larger = self._larger(runs, units) if units else []
+            found = self.units(larger) if larger != runs else units
+            if found:
+                return found
+        return []
+
+    def _larger(self, runs: Sequence[Run], units: Sequence[tuple[Unit, _Kind]]) -> list[Run]:
         """These runs with blocks merged until the call overhead is negligible; without runs that then have too few
         blocks."""
         kinds = {unit.nodes[0]: kind for unit, kind in units}
         found = []
+        slowed = self._is_slowed_by(units)
         for run in runs:
+            if slowed and run in self._updates:
+                continue
             kind = kinds[self.nodes[run.start + run.length]]
             device = kind.fakes[0].device if kind.fakes else torch.device("cpu")
             together = max(1, math.ceil(least_work(device) / max(kind.work, 1))) if run.chained else 1
             found.append(run if together == 1 else run.merged(together))
         return self.worthwhile([run for run in found if run is not None])
 
+    def _is_slowed_by(self, units: Sequence[tuple[Unit, _Kind]]) -> bool:
+        """Whether a call for each update takes a noticeable part of the graph's time. A graph of nothing but updates is a
+        small part of a training step."""
+        if sum(run.length * run.count for run in self._updates) >= _NOTHING_BUT * len(self.nodes):
+            return False
+        others = sum(kind.work for _, kind in units if kind.flat is None)
+        updates = sum(kind.flat is not None for _, kind in units)
+        return others < updates * least_work(torch.device("cpu")) / _CALLS_IN_ONE
+
 
 def compile_blocks(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, compile_one: Compile) -> Compiled | None:
     """The result of ``compile_one(gm, fakes)``, from one compilation per distinct unit; None if ``gm`` has no blocks that
     are worth it, or can't safely be cut. ``gm`` is not changed."""
-    graph = _Graph(gm, fakes, mode)
-    runs = graph.runs()
-    units = graph.units(runs)
-    if (larger := graph.larger(runs, units) if units else []) != runs:
-        units = graph.units(larger)
-    if not units:
-        return None
-    try:
-        return _compiled(graph, units, compile_one)
-    except Exception:  # a compiler may raise anything: try the whole graph, whose error is reported
-        return None
+    graph = _Graph(gm.graph, fakes, mode)
+    for candidate in (graph.with_updates(), graph):
+        units = candidate.chosen_units() if candidate is not None else []
+        if candidate is None or not units:
+            continue
+        try:
+            return _compiled(candidate, units, compile_one)
+        except Exception:  # a compiler may raise anything: try the whole graph, whose error is reported
+            continue
+    return None
 
 
 def _compiled(graph: _Graph, units: Sequence[tuple[Unit, _Kind]], compile_one: Compile) -> Compiled:
@@ -115,7 +187,9 @@ def _compiled(graph: _Graph, units: Sequence[tuple[Unit, _Kind]], compile_one: C
     sources: list[str] = []
     for _, kind in units:
         if kind not in compiled:
-            fn, boxed, texts = compile_one(kind.module, kind.fakes)
+            fn, boxed, texts = compile_one(kind.module, kind.fakes, kind.mode)
+            if kind.flat is not None and not all(map(kind.flat.serves, kind.sizes)):
+                raise ValueError("flat code does not serve all sizes")
             compiled[kind] = boxed or _boxed(fn)
             sources += [text for text in texts if text not in sources]
     joined = join(graph.inputs, [(unit, compiled[kind]) for unit, kind in units], graph.outputs)

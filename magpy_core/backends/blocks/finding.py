@@ -2,14 +2,14 @@
 
 Operations are compared by their target, their constants and the graph inputs that they take. Which of each other's results
 they take is compared later, when the blocks have been cut out (`units.py`).
-Key type: Run; key function: `find_runs`.
+Key type: Run; key functions: `find_runs`, `independent_runs`.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -25,6 +25,7 @@ MERGED_LENGTH = 32
 
 #: Fewer repeats, or shorter blocks, save less than cutting costs.
 LEAST_REPEATS, LEAST_LENGTH = 3, 10
+_LEAST_SAVED = 100  # by independent blocks, where others save more
 _SEVERAL, _FORBIDDEN = 4, 1000
 _BACK, _PERIODS = 8, 64  # how many earlier occurrences count as candidate periods, and how many candidates are tried
 
@@ -58,21 +59,41 @@ class Run:
         return [self.start + i * self.length for i in range(self.count + 1)]
 
 
-def find_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]) -> list[Run]:
+def find_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str], known: Sequence[Run] = ()) -> list[Run]:
     """The runs of repeated blocks among the operations of a graph, in order; they do not overlap. ``names``: equal for
-    inputs of the graph that compilers can't tell apart."""
+    inputs of the graph that compilers can't tell apart; ``known``: runs that have been found otherwise."""
+    ends = [0, *(at for run in known for at in (run.start, run.cuts[-1])), len(nodes)]
+    parts = list(zip(ends[::2], ends[1::2], strict=True))
+    found = _runs(nodes, names, parts, lambda run: _merged_updates(run) if is_independent(run, nodes) else run)
+    worthwhile = [run for run in found if run.chained or not known or run.saved >= _LEAST_SAVED]
+    return sorted([*worthwhile, *known], key=lambda run: run.start)
+
+
+def independent_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]) -> list[Run]:
+    """Those of which no block uses results of another one, in order; none of their blocks are merged."""
+    found = _runs(nodes, names, [(0, len(nodes))], lambda run: run)
+    independent = [replace(run, chained=False) for run in found if is_independent(run, nodes)]
+    return sorted(independent, key=lambda run: run.start)
+
+
+def _runs(
+    nodes: Sequence[torch.fx.Node],
+    names: Mapping[torch.fx.Node, str],
+    parts: list[tuple[int, int]],
+    adapted: Callable[[Run], Run],
+) -> list[Run]:
+    """Those in these ``parts``, which it empties."""
     numbers: dict[Any, int] = {}
     tokens = [numbers.setdefault(printed(node, names), len(numbers)) for node in nodes]
     crossing = _crossing(nodes)
     found: list[Run] = []
-    parts = [(0, len(tokens))]
     while parts:
         start, stop = parts.pop()
         run = _longest(tokens, start, stop, crossing)
         if run is not None:
-            found.append(_with_updates_merged(run, nodes))
+            found.append(adapted(run))
             parts += [(start, run.start), (found[-1].cuts[-1], stop)]
-    return sorted(found, key=lambda run: run.start)
+    return found
 
 
 def _crossing(nodes: Sequence[torch.fx.Node]) -> list[int]:
@@ -140,9 +161,12 @@ def _placed(begin: int, end: int, period: int, crossing: Sequence[int]) -> Run:
     return Run(start, period, (end - start) // period)
 
 
-def _with_updates_merged(run: Run, nodes: Sequence[torch.fx.Node]) -> Run:
+def is_independent(run: Run, nodes: Sequence[torch.fx.Node]) -> bool:
+    """Whether no block uses results of another one."""
     home = {nodes[run.start + i]: i // run.length for i in range(run.count * run.length)}
-    if any(home.get(user, number) != number for node, number in home.items() for user in node.users):
-        return run
+    return all(home.get(user, number) == number for node, number in home.items() for user in node.users)
+
+
+def _merged_updates(run: Run) -> Run:
     together = max(1, min(-(-MERGED_LENGTH // run.length), run.count // LEAST_REPEATS))
     return replace(run.merged(together) or run, chained=False)

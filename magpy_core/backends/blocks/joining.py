@@ -12,6 +12,7 @@ from magpy_core.backends.blocks.units import Unit
 Boxed = Callable[[list[Any]], Sequence[Any]]
 
 _PARTS = "magpy_parts"
+_FLAT = ".detach().view(-1)"  # a view that counts writes as the tensor does, and has no history
 
 
 def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], outputs: Sequence[torch.fx.Node]) -> Boxed:
@@ -30,7 +31,7 @@ def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], o
         lines.append(f"    {', '.join(names.values())}, = inputs")
     lines.append("    inputs.clear()")
     for i, (unit, function) in enumerate(units):
-        given = ", ".join(names[node] for node in unit.inputs)
+        given = ", ".join(names[node] + _FLAT * (node in unit.viewed) for node in unit.inputs)
         dropped = ", ".join(names[node] for node in unit.inputs if last[node] == i and node not in kept)
         lines.append(f"    given = [{given}]")
         if dropped:

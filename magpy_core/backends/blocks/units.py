@@ -6,6 +6,7 @@ that a compiler can't distinguish. Key types: Unit, Value; key functions: `cut`,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,10 +25,19 @@ from magpy_core.opgraph.segments import Segment, split
 @dataclass
 class Unit(Segment):
     """A part of a graph that is compiled and called as one. ``grad_before`` and ``grad_after``: whether gradients are
-    enabled at its beginning and at its end."""
+    enabled at its beginning and at its end; ``flat``: the inputs that it gets as flat tensors; ``viewed``: those of them
+    that are not flat themselves."""
 
     grad_before: bool = True
     grad_after: bool = True
+    flat: frozenset[torch.fx.Node] = frozenset()
+    viewed: frozenset[torch.fx.Node] = frozenset()
+
+    @property
+    def grad(self) -> bool:
+        """Whether gradients are enabled for its first operation."""
+        before = itertools.takewhile(lambda node: node.target in STATE_CALLS, self.nodes)
+        return next((bool(node.args[0]) for node in reversed(list(before))), self.grad_before)
 
 
 def cut(graph: torch.fx.Graph, nodes: Sequence[torch.fx.Node], runs: Sequence[Run], grad: bool) -> list[Unit]:
@@ -54,21 +64,27 @@ def described(tensor: torch.Tensor) -> tuple[Any, ...]:
     return shape, stride, tensor.dtype, tensor.device, *graph, *rest
 
 
-def key_of(unit: Unit, values: Mapping[torch.fx.Node, Any], leaving: Sequence[bool]) -> tuple[Any, ...]:
-    """A key that is equal for units that compile to the same code. ``values``: the fakes of its inputs; ``leaving``: which
-    of its outputs go to another unit."""
+def operations_of(unit: Unit) -> tuple[dict[torch.fx.Node, str], tuple[Any, ...]]:
+    """Names of a unit's inputs and operations by their place in it, and what the operations do with values so named."""
     names = {node: f"i{i}" for i, node in enumerate(unit.inputs)}
     operations = []
     for i, node in enumerate(unit.nodes):
         operations.append(printed(node, names))
         names[node] = f"n{i}"
+    return names, tuple(operations)
+
+
+def key_of(unit: Unit, values: Mapping[torch.fx.Node, Any], leaving: Sequence[bool]) -> tuple[Any, ...]:
+    """A key that is equal for units that compile to the same code. ``values``: the fakes of its inputs; ``leaving``: which
+    of its outputs go to another unit."""
+    names, operations = operations_of(unit)
     tensors = [values[node] for node in unit.inputs]
     memory = [storage_key(tensor) for tensor in tensors]
     inputs = [
         (node.op == "placeholder", memory.index(key), *described(tensor))
         for node, tensor, key in zip(unit.inputs, tensors, memory, strict=True)
     ]
-    return unit.grad_before, tuple(operations), tuple(inputs), tuple(names[node] for node in unit.outputs), tuple(leaving)
+    return unit.grad_before, operations, tuple(inputs), tuple(names[node] for node in unit.outputs), tuple(leaving)
 
 
 def module_of(unit: Unit, grad: bool) -> torch.fx.GraphModule:

@@ -13,7 +13,7 @@ from typing import Any
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.dynamic import assume_integer
+from magpy_core.recording.dynamic import assume_number
 from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.facts.slot import Slot
 from magpy_core.refgraph import hashing, kinds
@@ -48,7 +48,7 @@ class Values(FactTracker):
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
             if not exact and (to_program or store is not None):
-                assume_integer(self.ledger, source, value)
+                assume_number(self.ledger, source, value, site)
             # containers find a NaN only by identity, so the program keeps the original
             if type(value) in kinds.NUMBER_TYPES and source.path in self.ledger.learned.numbers and value == value:
                 sym = self.ledger.scalars.get(value)
