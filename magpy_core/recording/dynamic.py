@@ -1,5 +1,5 @@
-"""Values that are dynamic from the first capture on: marked dimensions; with ``dynamic=True``, sizes and integers among the
-arguments.
+"""Values that are dynamic from the first capture on: marked dimensions, counters, scheduled learning rates; with
+``dynamic=True``, sizes and integers among the arguments.
 
 They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_number.
 """
@@ -49,17 +49,16 @@ def assume_dims(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
 
 
 def assume_number(ledger: Ledger, source: Source, value: object, site: Any) -> None:
-    """Assume that a number from outside is dynamic, before ``site`` reads it: a counter, a learning rate that a scheduler
-    sets, and with ``dynamic=True`` an integer among the arguments."""
+    """Know that a number from outside is dynamic, before ``site`` reads it: a counter, or a learning rate that a scheduler
+    sets. With ``dynamic=True``, assume it of an integer among the arguments."""
     learned = ledger.learned
     if type(value) not in _NUMBERS or source.path in learned.exact or source.path in learned.numbers:
         return
-    if learned.dynamic and type(value) is int and _is_of_arguments(ledger, source):
-        pass
-    elif not learned.counts or not (_is_counter(site) or _is_scheduled(ledger, source)):
-        return
-    learned.numbers.add(source.path)
-    learned.assumed.add(source.path)
+    if _is_counter(site) or _is_scheduled(ledger, source):
+        learned.numbers.add(source.path)
+    elif learned.dynamic and type(value) is int and _is_of_arguments(ledger, source):
+        learned.numbers.add(source.path)
+        learned.assumed.add(source.path)
 
 
 def _is_counter(site: Any) -> bool:

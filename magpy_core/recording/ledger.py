@@ -37,8 +37,6 @@ class Learned:
     """Whether compiled graphs with a backward pass hold their writes until the path is known, instead of being cut."""
     marks: bool = True
     """Whether marked dimensions are dynamic."""
-    counts: bool = True
-    """Whether counters and scheduled learning rates are dynamic from the first capture on (`recording.dynamic`)."""
     assumed: set[str] = field(default_factory=set)
     """Paths of numbers and dimensions that are assumed dynamic although no call has shown it; this may prevent a capture."""
 
@@ -47,7 +45,7 @@ class Learned:
         for path in self.assumed:
             self.numbers.discard(path)
             self.dims.pop(path, None)
-        assumed, self.assumed, self.dynamic, self.marks, self.counts = bool(self.assumed), set(), False, False, False
+        assumed, self.assumed, self.dynamic, self.marks = bool(self.assumed), set(), False, False
         return assumed
 
 

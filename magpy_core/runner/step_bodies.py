@@ -16,6 +16,7 @@ from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
+from magpy_core._compat.cpython.counters import count_also
 from magpy_core._compat.cpython.live_objects import LiveObjects
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.stretches.cells import Entries, Moved, renewed
@@ -129,6 +130,7 @@ class StepBody:
 
     def _made(self, moved: Moved) -> _Entry:
         stretch = self._stretch
+        count_also(moved.target.__code__, stretch.scope.counted)
         place = (stretch.scope.file, stretch.lines.start)
         return _Entry(stretch, self._steps().step_in(moved.target, self._name(), place, self._parts))
 

@@ -9,6 +9,7 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -86,7 +87,9 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
         if len(self.stretches) == found and self._scope is not None and trains(node.body) and not _inner_trains(node):
             around = _around_the_step(node.body)
-            cutter = Cutter(self._scope, lambda statement: statement in around, trains)
+            targets = [node.target] if isinstance(node, ast.For) else []
+            scope = replace(self._scope, counted=frozenset(bound_names(targets)))
+            cutter = Cutter(scope, lambda statement: statement in around, trains)
             node.body = cutter.block(node.body, ends_loop=True)
             self.stretches += cutter.stretches
 

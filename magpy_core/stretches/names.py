@@ -44,7 +44,7 @@ def _evaluated_outside(node: ast.AST) -> list[ast.AST]:
     return [*node.decorator_list, *defaults, *annotations, *([node.returns] if node.returns else [])]  # type: ignore[attr-defined]
 
 
-def bound_names(statements: Iterable[ast.stmt]) -> set[str]:
+def bound_names(statements: Iterable[ast.AST]) -> set[str]:
     """Names that ``statements`` bind or delete in the scope that they stand in."""
     names: set[str] = set()
     in_comprehensions: set[int] = set()

@@ -39,7 +39,8 @@ def future_flags(code: CodeType) -> int:
 @dataclass(frozen=True)
 class Scope:
     """Where statements stand. ``constants``: of the program's code; ``shared``: variables that closures of the program may
-    hold, too; ``global_names``: names that the function declares global; ``future``: flags of `__future__` statements."""
+    hold, too; ``global_names``: names that the function declares global; ``future``: flags of `__future__` statements;
+    ``counted``: variables that the loop around them sets."""
 
     file: str
     constants: Constants = field(repr=False)
@@ -48,6 +49,7 @@ class Scope:
     global_names: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
     future: int = 0
+    counted: frozenset[str] = frozenset()
 
     @property
     def is_module(self) -> bool:

@@ -333,3 +333,27 @@ def test_a_progress_bar_in_the_variables_of_a_script_is_no_obstacle(tmp_path: Pa
     (found,) = of_steps(ran)
     assert found.complete and found.captures <= 2 and found.hits >= 15
     assert {"MP406", "MP110", "MP901"}.isdisjoint(ran.codes)
+
+
+def test_counters_of_the_loop_are_no_reason_to_capture_again(tmp_path: Path) -> None:
+    ran = program(
+        tmp_path,
+        """
+        def main():
+            seen = epochs = 0
+            for step, x in enumerate(batches):
+                for group in optimizer.param_groups:
+                    group["lr"] = 0.01 / (1 + step)
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                seen += len(x)
+                print(step, seen, loss.item())
+
+        main()
+        """,
+    )
+    (region,) = of_steps(ran)
+    (recompile,) = region.recompiles
+    assert recompile.name.endswith(".grad"), "the first step has none"

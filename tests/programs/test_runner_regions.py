@@ -125,6 +125,33 @@ def test_dead_modules_are_not_kept_alive(tmp_path: Path) -> None:
     assert run(tmp_path, source).stdout == b"[None, None]\n"
 
 
+def test_a_class_that_is_defined_anew_shares_a_region(tmp_path: Path) -> None:
+    """Otherwise a search over such models would have a region for each of them."""
+    source = """
+        import torch
+        from torch import nn
+
+        def trial(width):
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(4, width)
+                def forward(self, x):
+                    return self.layer(x).square().mean()
+            net = Net()
+            for _ in range(2):
+                net(torch.ones(2, 4)).backward()
+            return float(net.layer.bias.grad.sum())
+
+        torch.manual_seed(0)
+        print([trial(4 + n % 2) for n in range(30)])
+    """
+    ran = run(tmp_path, source)
+    assert ran.stdout == printed(tmp_path)
+    (region,) = ran.outcome.report.regions
+    assert region.calls == 60
+
+
 def test_locals_of_the_program_are_left_alone(tmp_path: Path) -> None:
     source = """
         import torch, weakref, sys

@@ -1,18 +1,32 @@
-"""Names that code counts up: `n += 1`, `self.n += 1`. Key function: counted_names."""
+"""Names that code counts up: `n += 1`, `self.n += 1`. Key functions: counted_names, count_also."""
 
 from __future__ import annotations
 
 import dis
 import functools
+import weakref
 from types import CodeType
 
 _SWAPS = ("SWAP", "ROT_TWO")  # before an attribute is stored
 _STORES = ("STORE_DEREF", "STORE_GLOBAL", "STORE_NAME")
 
 
-@functools.lru_cache(maxsize=1024)
+_also: weakref.WeakKeyDictionary[CodeType, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
 def counted_names(code: CodeType) -> frozenset[str]:
-    """Of variables that outlive a call, and attributes, which an augmented assignment changes."""
+    """Of variables that outlive a call, and attributes, which ``code`` changes by an augmented assignment, and those given
+    to `count_also`."""
+    return _augmented(code) | _also.get(code, frozenset())
+
+
+def count_also(code: CodeType, names: frozenset[str]) -> None:
+    """``code`` is the body of a loop, which gives these ``names`` other values each time."""
+    _also[code] = names
+
+
+@functools.lru_cache(maxsize=1024)
+def _augmented(code: CodeType) -> frozenset[str]:
     found = set()
     last: list[dis.Instruction] = []
     for now in dis.get_instructions(code):

@@ -1,6 +1,6 @@
 """Behavior of torch's operators in this version: views by their schemas, Python decompositions, known miscompilations.
 
-Key functions: `views`, `known_miscompilation`, `kernels_check`, `is_recurrent`.
+Key functions: `views`, `arguments_by_schema`, `known_miscompilation`, `kernels_check`, `is_recurrent`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,21 @@ def kernels_check() -> bool:
 def is_recurrent(node: torch.fx.Node) -> bool:
     """Whether a node is a recurrent operator, which torch decomposes in Python."""
     return node.op == "call_function" and getattr(node.target, "__name__", "") in _RECURRENT
+
+
+def arguments_by_schema(node: torch.fx.Node, *, written: bool) -> list[torch.fx.Node] | None:
+    """What an ATen operation writes, or of what its result may be a view; None if the node calls no single overload."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return None
+    found: list[torch.fx.Node] = []
+    for i, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write is written:
+            value = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
+            found += [
+                one for one in (value if isinstance(value, list | tuple) else [value]) if isinstance(one, torch.fx.Node)
+            ]
+    return found
 
 
 #: Views whose names are in no schema: attributes (`Tensor.T`: a getter), subscripts, composites in Python.

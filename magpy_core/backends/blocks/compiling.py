@@ -62,7 +62,7 @@ class _Graph:
         found = find_updates(self.nodes, self.fakes, self.mode, self.grad) if self.may_cut and on_cpu else []
         if not found:
             return None
-        graph, copies = together(self.graph, found)
+        graph, copies = together(self.graph, found, self.grad)
         made = _Graph(graph, list(self.fakes.values()), self.mode)
         place = {node: i for i, node in enumerate(made.nodes)}
         for updates in found:

@@ -25,6 +25,7 @@ MERGED_LENGTH = 32
 
 #: Fewer repeats, or shorter blocks, save less than cutting costs.
 LEAST_REPEATS, LEAST_LENGTH = 3, 10
+_LEAST_UPDATE = 2  # many of them are compiled as one
 _LEAST_SAVED = 100  # by independent blocks, where others save more
 _SEVERAL, _FORBIDDEN = 4, 1000
 _BACK, _PERIODS = 8, 64  # how many earlier occurrences count as candidate periods, and how many candidates are tried
@@ -71,7 +72,7 @@ def find_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]
 
 def independent_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]) -> list[Run]:
     """Those of which no block uses results of another one, in order; none of their blocks are merged."""
-    found = _runs(nodes, names, [(0, len(nodes))], lambda run: run)
+    found = _runs(nodes, names, [(0, len(nodes))], lambda run: run, _LEAST_UPDATE)
     independent = [replace(run, chained=False) for run in found if is_independent(run, nodes)]
     return sorted(independent, key=lambda run: run.start)
 
@@ -81,6 +82,7 @@ def _runs(
     names: Mapping[torch.fx.Node, str],
     parts: list[tuple[int, int]],
     adapted: Callable[[Run], Run],
+    least: int = LEAST_LENGTH,
 ) -> list[Run]:
     """Those in these ``parts``, which it empties."""
     numbers: dict[Any, int] = {}
@@ -89,7 +91,7 @@ def _runs(
     found: list[Run] = []
     while parts:
         start, stop = parts.pop()
-        run = _longest(tokens, start, stop, crossing)
+        run = _longest(tokens, start, stop, crossing, least)
         if run is not None:
             found.append(adapted(run))
             parts += [(start, run.start), (found[-1].cuts[-1], stop)]
@@ -118,10 +120,11 @@ def _crossing(nodes: Sequence[torch.fx.Node]) -> list[int]:
     return counts
 
 
-def _longest(tokens: Sequence[int], start: int, stop: int, crossing: Sequence[int]) -> Run | None:
-    """The run within these bounds that saves most; among equals the one with the shortest blocks."""
+def _longest(tokens: Sequence[int], start: int, stop: int, crossing: Sequence[int], least: int) -> Run | None:
+    """The run within these bounds, of blocks of at least ``least`` operations, that saves most; among equals the one with
+    the shortest blocks."""
     best: Run | None = None
-    for period in _periods(tokens, start, stop):
+    for period in _periods(tokens, start, stop, least):
         for begin, end in _stretches(tokens, start, stop, period):
             run = _placed(begin, end, period, crossing)
             if run.count >= LEAST_REPEATS and (best is None or (run.saved, -run.length) > (best.saved, -best.length)):
@@ -129,7 +132,7 @@ def _longest(tokens: Sequence[int], start: int, stop: int, crossing: Sequence[in
     return best
 
 
-def _periods(tokens: Sequence[int], start: int, stop: int) -> list[int]:
+def _periods(tokens: Sequence[int], start: int, stop: int, least: int) -> list[int]:
     seen: defaultdict[int, list[int]] = defaultdict(list)
     votes: Counter[int] = Counter()
     for i in range(start, stop):
@@ -137,7 +140,7 @@ def _periods(tokens: Sequence[int], start: int, stop: int) -> list[int]:
         votes.update(i - earlier for earlier in islice(reversed(before), _BACK))
         before.append(i)
     most = (stop - start) // LEAST_REPEATS
-    return [period for period, _ in votes.most_common() if LEAST_LENGTH <= period <= most][:_PERIODS]
+    return [period for period, _ in votes.most_common() if least <= period <= most][:_PERIODS]
 
 
 def _stretches(tokens: Sequence[int], start: int, stop: int, period: int) -> Iterator[tuple[int, int]]:
