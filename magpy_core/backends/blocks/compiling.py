@@ -171,12 +171,12 @@ def compile_blocks(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, co
     """The result of ``compile_one(gm, fakes)``, from one compilation per distinct unit; None if ``gm`` has no blocks that
     are worth it, or can't safely be cut. ``gm`` is not changed."""
     graph = _Graph(gm.graph, fakes, mode)
-    for candidate in (graph.with_updates(), graph):
-        units = candidate.chosen_units() if candidate is not None else []
-        if candidate is None or not units:
-            continue
+    for cut_graph in (graph.with_updates, lambda: graph):
         try:
-            return _compiled(candidate, units, compile_one)
+            candidate = cut_graph()
+            units = candidate.chosen_units() if candidate is not None else []
+            if candidate is not None and units:
+                return _compiled(candidate, units, compile_one)
         except Exception:  # a compiler may raise anything: try the whole graph, whose error is reported
             continue
     return None

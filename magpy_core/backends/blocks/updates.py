@@ -47,9 +47,9 @@ class FlatCode:
         for i, (value, flat) in enumerate(zip(values, self._flat, strict=True)):
             if flat and first is not None:
                 with self.mode:
-                    fake = torch.empty(first.shape, dtype=value.dtype)
+                    fake = torch.empty(first.shape, dtype=value.dtype, device="cpu")
             else:
-                real = torch.empty(size if flat else (), dtype=value.dtype)
+                real = torch.empty(size if flat else (), dtype=value.dtype, device="cpu")
                 fake = fakify(self.mode, real, f"L[{i}]", {0} if flat else set())
                 first = fake if flat else first
             self.fakes.append(fake)
