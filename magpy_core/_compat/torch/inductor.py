@@ -25,6 +25,7 @@ from magpy_core._compat.torch.recurrent_layers import corrected_layers
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
 from magpy_core._compat.torch.symbolic_sizes import lowered_for_all_sizes, sizes_stay_symbolic
 from magpy_core._compat.torch.torch_state import get_modes
+from magpy_core._compat.torch.written_buffers import ordered_after_writes
 
 Compiled = tuple[Callable[..., Sequence[Any]], Callable[[list[Any]], Sequence[Any]] | None, list[str]]
 """The result of the compiler stack: a function that takes the inputs as arguments; one (or None) that takes them as a list,
@@ -195,7 +196,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 9
+_GENERATION = 10
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:
@@ -252,6 +253,7 @@ def inductor_compile(
                 lowered_for_all_sizes(),
                 whole_headers(),
                 batched_kernels(),
+                ordered_after_writes(),
                 unchecked_inputs() if checked else nullcontext(),
             ):
                 return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)

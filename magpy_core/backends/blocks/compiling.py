@@ -14,7 +14,7 @@ from magpy_core._compat.torch.torch_state import STATE_CALLS, preserve_torch_sta
 from magpy_core.backends.blocks.finding import Run, find_runs
 from magpy_core.backends.blocks.joining import Boxed, join
 from magpy_core.backends.blocks.rules import least_work, may_cut, results_of, writes_stay_inside
-from magpy_core.backends.blocks.units import Unit, Value, cut, described, key_of, module_of
+from magpy_core.backends.blocks.units import Unit, Value, cut, described, key_of, module_of, with_own_views
 from magpy_core.backends.blocks.updates import FlatCode, find_updates, flat_inputs, flat_key, together
 
 Compiled = tuple[Callable[..., Any], Boxed | None, list[str]]
@@ -56,6 +56,14 @@ class _Graph:
         self._updates: list[Run] = []
         self._flat: set[torch.fx.Node] = set()
 
+    @property
+    def records_nothing(self) -> bool:
+        """Whether no history is recorded in the graph, and no operation gives a tensor other sizes in place."""
+        return not self.grad and not any(
+            node.target in STATE_CALLS or torch.Tag.inplace_view in getattr(node.target, "tags", ())
+            for node in self.graph.nodes
+        )
+
     def with_updates(self) -> _Graph | None:
         """The graph, if flat code can serve updates in it; their order may differ."""
         on_cpu = all(fake.device.type == "cpu" for fake in self.fakes.values() if isinstance(fake, torch.Tensor))
@@ -86,12 +94,14 @@ class _Graph:
         units = cut(self.graph, self.nodes, runs, self.grad) if runs else []
         if not units or units[-1].grad_after is not self.grad or not writes_stay_inside(units, self.fakes, self.outputs):
             return []
+        if self.records_nothing:
+            with_own_views(units, self._flat, self.outputs)
+        used = {node for unit in units for node in unit.inputs}
         kinds: dict[Any, _Kind] = {}
         values = dict(self.fakes)
         found = []
         for unit in units:
-            inside = set(unit.nodes)
-            leaving = [any(user.op != "output" and user not in inside for user in node.users) for node in unit.outputs]
+            leaving = [node in used for node in unit.outputs]
             kind = self._kind_of(kinds, unit, values, leaving)
             if kind is None:
                 return []
@@ -145,7 +155,10 @@ class _Graph:
     def _larger(self, runs: Sequence[Run], units: Sequence[tuple[Unit, _Kind]]) -> list[Run]:
         """These runs with blocks merged until the call overhead is negligible; without runs that then have too few
         blocks."""
-        kinds = {unit.nodes[0]: kind for unit, kind in units}
+        kinds: dict[torch.fx.Node, _Kind] = {}
+        for unit, kind in units:
+            for node in unit.nodes:
+                kinds.setdefault(node, kind)  # a view may be made again by later units
         found = []
         slowed = self._is_slowed_by(units)
         for run in runs:

@@ -154,13 +154,15 @@ def _stretches(tokens: Sequence[int], start: int, stop: int, period: int) -> Ite
 
 
 def _placed(begin: int, end: int, period: int, crossing: Sequence[int]) -> Run:
-    """The blocks of a stretch, cut where the fewest values cross; among equals, with the most blocks."""
+    """The blocks of a stretch, cut where the fewest values cross; among equals, with the most blocks. There are enough of
+    them if that is possible: three layers repeat exactly twice."""
 
     def cost(start: int) -> tuple[int, int]:
         count = (end - start) // period
         return sum(crossing[start : start + count * period + 1 : period]) // (count + 1), -count
 
-    start = min(range(begin, begin + period), key=cost)
+    last = max(begin, end - LEAST_REPEATS * period)
+    start = min(range(begin, min(begin + period, last + 1)), key=cost)
     return Run(start, period, (end - start) // period)
 
 

@@ -7,7 +7,7 @@ that a compiler can't distinguish. Key types: Unit, Value; key functions: `cut`,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import torch
 import torch.fx
 from torch.fx.node import map_aggregate
 
+from magpy_core._compat.torch.operators import arguments_by_schema
 from magpy_core._compat.torch.tensor_guards import is_view, storage_key
 from magpy_core._compat.torch.torch_state import SET_GRAD, STATE_CALLS
 from magpy_core.backends.blocks.finding import Run
@@ -54,6 +55,35 @@ def cut(graph: torch.fx.Graph, nodes: Sequence[torch.fx.Node], runs: Sequence[Ru
         if part.nodes:
             units.append(Unit(part.nodes, part.inputs, part.outputs, grad_before=before, grad_after=grad))
     return units
+
+
+def with_own_views(units: Sequence[Unit], keep: Collection[torch.fx.Node], returned: Iterable[torch.fx.Node]) -> None:
+    """Let each unit make the views that it takes of earlier units' values and of inputs, instead of getting them: what
+    shares memory must not pass from unit to unit. Where no history is recorded, it does not matter when a view is made.
+    ``keep``: units that begin with one of these nodes stay as they are; ``returned``: the results of the graph."""
+    own = [list(unit.nodes) for unit in units]
+    for unit in units:
+        made: dict[torch.fx.Node, None] = {}
+        for node in unit.inputs if unit.nodes[0] not in keep else ():
+            _make(node, made)
+        unit.nodes = [*made, *unit.nodes]
+        unit.inputs = _used(unit.nodes)
+    needed = {node for unit in units for node in unit.inputs} | set(returned)
+    for unit, nodes in zip(units, own, strict=True):
+        unit.outputs = [node for node in nodes if node in needed]
+
+
+def _make(node: torch.fx.Node, made: dict[torch.fx.Node, None]) -> None:
+    """Add a view, after those that it is a view of."""
+    if node.op != "placeholder" and arguments_by_schema(node, written=False) and not arguments_by_schema(node, written=True):
+        for base in node.all_input_nodes:
+            _make(base, made)
+        made[node] = None
+
+
+def _used(nodes: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
+    inside = set(nodes)
+    return list(dict.fromkeys(used for node in nodes for used in node.all_input_nodes if used not in inside))
 
 
 def described(tensor: torch.Tensor) -> tuple[Any, ...]:
