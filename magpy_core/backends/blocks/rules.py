@@ -103,7 +103,7 @@ def _version_of(tensor: torch.Tensor) -> int:
 def _copy_of(tensor: torch.Tensor, mode: Any) -> torch.Tensor:
     """A fake like ``tensor`` that the run may write."""
     copy = Value(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, False).fake(mode)
-    if not tensor.requires_grad:
+    if not tensor.requires_grad or torch.is_inference_mode_enabled():
         return copy
     copy.requires_grad_()
     with mode, torch.enable_grad():

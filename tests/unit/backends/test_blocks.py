@@ -219,6 +219,7 @@ def test_evaluation(units: list[int]) -> None:
         with mode():
             for _ in range(3):
                 torch.testing.assert_close(compiled(x), model(x))
+        assert region_of(compiled).hits
     assert max(units) < 30
 
 

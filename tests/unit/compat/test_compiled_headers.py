@@ -59,7 +59,7 @@ def test_a_cancelled_compilation_leaves_no_header(tmp_path: Path, monkeypatch: p
 
     one = Compilation()
     one.start(work)
-    until(compiled.exists)
+    until(lambda: compiled.exists() and pid.exists() and pid.read_text())
     one.cancel()
     until(lambda: not runs(int(pid.read_text())))
     assert not is_incomplete(str(compiled))
