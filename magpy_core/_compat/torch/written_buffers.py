@@ -1,9 +1,9 @@
 """Corrects how Inductor orders what reads a buffer that a kernel of torch's own has written in place.
 
-Such kernels (`bernoulli_`, `index_put_` that accumulates, `put_`) write a copy of their argument, and what reads the copy later
-depends on the kernel by another name of the buffer. To fuse nodes with different loops, the C++ backend computes the loops
-of one again, and with them its dependencies, without these names (torch 2.11 to 2.13: only if the node has dependencies of a
-certain kind). The fused kernel may then run before the values are written: a mask of dropout after a layer norm is NaN.
+Such kernels (`bernoulli_`, `index_put_` that accumulates, `put_`) write a copy of their argument, and what reads the copy
+later depends on the kernel by another name of the buffer. To fuse nodes with different loops, the C++ backend computes the
+loops of one again, and with them its dependencies, without these names (torch 2.11 to 2.13). The fused kernel may then run
+before the values are written: a mask of dropout after a layer norm is NaN.
 
 Key function: `ordered_after_writes`.
 """

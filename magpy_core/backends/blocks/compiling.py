@@ -23,6 +23,8 @@ Compile = Callable[[torch.fx.GraphModule, Sequence[Any], Any], Compiled]
 
 #: The part of a graph's operations that blocks must save from being compiled.
 LEAST_SAVED = 1 / 3
+#: The operations that each run of blocks must save, in a graph without a backward pass of its own.
+LEAST_SAVED_BY_RUN = 250
 #: Of a graph that has nothing but updates.
 _NOTHING_BUT = 0.9
 #: How many calls without a backward pass take as long as one with it.
@@ -84,7 +86,10 @@ class _Graph:
         if not self.may_cut:
             return []
         names = {node: repr(described(fake)) for node, fake in self.fakes.items()}
-        return self.worthwhile(find_runs(self.nodes, names, self._updates))
+        found = find_runs(self.nodes, names, self._updates)
+        if self.records_nothing:  # each unit is compiled by itself, which takes as long as so many operations
+            found = [run for run in found if run.saved >= LEAST_SAVED_BY_RUN]
+        return self.worthwhile(found)
 
     def worthwhile(self, runs: list[Run]) -> list[Run]:
         return runs if sum(run.saved for run in runs) >= LEAST_SAVED * len(self.nodes) else []

@@ -7,6 +7,7 @@ that a compiler can't distinguish. Key types: Unit, Value; key functions: `cut`,
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -75,10 +76,15 @@ def with_own_views(units: Sequence[Unit], keep: Collection[torch.fx.Node], retur
 
 def _make(node: torch.fx.Node, made: dict[torch.fx.Node, None]) -> None:
     """Add a view, after those that it is a view of."""
-    if node.op != "placeholder" and arguments_by_schema(node, written=False) and not arguments_by_schema(node, written=True):
+    if _is_view(node) or (node.target is operator.getitem and _is_view(node.all_input_nodes[0])):
         for base in node.all_input_nodes:
             _make(base, made)
         made[node] = None
+
+
+def _is_view(node: torch.fx.Node) -> bool:
+    """Whether a node only makes views; of several, it is a list."""
+    return bool(arguments_by_schema(node, written=False)) and not arguments_by_schema(node, written=True)
 
 
 def _used(nodes: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:

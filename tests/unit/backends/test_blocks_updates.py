@@ -31,6 +31,7 @@ OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
 def _few_updates_repay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(updates, "LEAST_SAVED", 20)
     monkeypatch.setattr(compiling, "least_work", lambda device: 1)
+    monkeypatch.setattr(compiling, "LEAST_SAVED_BY_RUN", 1)
 
 
 @pytest.fixture(name="flat")
