@@ -59,17 +59,25 @@ class _Graph:
         self._flat: set[torch.fx.Node] = set()
 
     @property
-    def records_nothing(self) -> bool:
-        """Whether no history is recorded in the graph, and no operation gives a tensor other sizes in place."""
-        return not self.grad and not any(
-            node.target in STATE_CALLS or torch.Tag.inplace_view in getattr(node.target, "tags", ())
-            for node in self.graph.nodes
+    def on_cpu(self) -> bool:
+        """Whether all inputs are there: what only serves it has not been measured on other devices."""
+        return all(fake.device.type == "cpu" for fake in self.fakes.values() if isinstance(fake, torch.Tensor))
+
+    @property
+    def makes_views(self) -> bool:
+        """Whether units may make views of their own: no history is recorded, and no operation changes sizes in place."""
+        return (
+            self.on_cpu
+            and not self.grad
+            and not any(
+                node.target in STATE_CALLS or torch.Tag.inplace_view in getattr(node.target, "tags", ())
+                for node in self.graph.nodes
+            )
         )
 
     def with_updates(self) -> _Graph | None:
         """The graph, if flat code can serve updates in it; their order may differ."""
-        on_cpu = all(fake.device.type == "cpu" for fake in self.fakes.values() if isinstance(fake, torch.Tensor))
-        found = find_updates(self.nodes, self.fakes, self.mode, self.grad) if self.may_cut and on_cpu else []
+        found = find_updates(self.nodes, self.fakes, self.mode, self.grad) if self.may_cut and self.on_cpu else []
         if not found:
             return None
         graph, copies = together(self.graph, found, self.grad)
@@ -87,7 +95,7 @@ class _Graph:
             return []
         names = {node: repr(described(fake)) for node, fake in self.fakes.items()}
         found = find_runs(self.nodes, names, self._updates)
-        if self.records_nothing:  # each unit is compiled by itself, which takes as long as so many operations
+        if self.makes_views:  # each unit is compiled by itself, which takes as long as so many operations
             found = [run for run in found if run.saved >= LEAST_SAVED_BY_RUN]
         return self.worthwhile(found)
 
@@ -99,7 +107,7 @@ class _Graph:
         units = cut(self.graph, self.nodes, runs, self.grad) if runs else []
         if not units or units[-1].grad_after is not self.grad or not writes_stay_inside(units, self.fakes, self.outputs):
             return []
-        if self.records_nothing:
+        if self.makes_views:
             with_own_views(units, self._flat, self.outputs)
         used = {node for unit in units for node in unit.inputs}
         kinds: dict[Any, _Kind] = {}
