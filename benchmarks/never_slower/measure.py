@@ -20,6 +20,7 @@ from benchmarks.timing import Samples, run_command
 
 _LENGTHS = tuple(int(n) for n in os.environ.get("MAGPY_BENCHMARK_SECONDS", "10,30,120").split(","))
 _RUNS = ("first run", "second run")  # which finds what the first one has compiled
+_ENOUGH_S = 1.0
 _TWICE = 30  # shorter programs are run before and after each
 _NOISE = 1.05  # of medians of single steps
 
@@ -30,7 +31,13 @@ class _Timer:
     def __init__(self, program: Program, folder: str) -> None:
         self._program, self._folder = program, folder
         self.start = min(self.plain(1)[0] for _ in range(2))
-        self.unit = max((self.plain(program.probe)[0] - self.start) / (program.probe - 1), 1e-4)
+        self.unit = self._measured_unit(program.probe)
+
+    def _measured_unit(self, n: int) -> float:
+        """Seconds of one unit, of enough of them to be told from the start."""
+        while (seconds := self.plain(n)[0] - self.start) < _ENOUGH_S:
+            n *= 4
+        return seconds / (n - 1)
 
     def units(self, seconds: int) -> int:
         return max(self._program.probe, round((seconds - self.start) / self.unit))
