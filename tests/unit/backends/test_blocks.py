@@ -22,6 +22,7 @@ BACKENDS = ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
 def _small_blocks_repay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "least_work", lambda device: 1)
     monkeypatch.setattr(compiling, "LEAST_SAVED_BY_RUN", 1)
+    monkeypatch.setattr("magpy_core.backends.stored.key_of", lambda *given, **named: None)  # each test compiles
 
 
 @pytest.fixture(name="units")
