@@ -10,8 +10,8 @@ class Net(nn.Module):
         self.layer = nn.Linear(4, 4)
         self.steps = 0
 
-    def forward(self, x, temperature: float):
-        self.steps += 1  # expect: MP301 `self.steps`, MP202 `self.steps`
+    def forward(self, x, temperature: float):  # expect: MP202 `def forward`
+        self.steps += 1  # expect: MP301 `self.steps`
         return self.layer(x) / temperature * (1.0 / self.steps)
 
 

@@ -32,8 +32,8 @@ def counted(model):
     def step(x):  # region
         nonlocal seen
         global STEPS
-        seen += x.shape[0]  # expect: MP304 `seen`, MP202 `seen`
-        STEPS += 1  # expect: MP303 `STEPS`, MP202 `STEPS`
+        seen += x.shape[0]  # expect: MP304 `seen`
+        STEPS += 1  # expect: MP303 `STEPS`
         print("step")  # expect: MP305 `print("step")`
         return model(x)
 
