@@ -46,7 +46,6 @@ from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
 _CHEAP = 0.03  # of a call
-_FIRST_DIFFERS = ("step", "optimizer")  # kinds of regions: their first call creates the optimizers' state
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -283,7 +282,7 @@ class Region:
         if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
             return False  # its first call makes its parameters
         if self.calls == 1 and self.options.overhead is not None:
-            return False
+            return False  # it often creates what later calls find
         if held is not None:
             return True
         fixed = self.recordings > 1 and any(capture.fits_but_for_sizes(args, kwargs) for capture in self.captures)

@@ -21,7 +21,10 @@ from magpy_core._compat.torch.tensor_guards import is_view, storage_key
 from magpy_core._compat.torch.torch_state import SET_GRAD, STATE_CALLS
 from magpy_core.backends.blocks.finding import Run
 from magpy_core.backends.blocks.printing import printed
+from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.segments import Segment, split
+
+_MAY_COPY = named(Fact.INPUT_BY_LAYOUT | Fact.INPUT_BY_NUMBER | Fact.CONVERTS)
 
 
 @dataclass
@@ -76,15 +79,21 @@ def with_own_views(units: Sequence[Unit], keep: Collection[torch.fx.Node], retur
 
 def _make(node: torch.fx.Node, made: dict[torch.fx.Node, None]) -> None:
     """Add a view, after those that it is a view of."""
-    if _is_view(node) or (node.target is operator.getitem and _is_view(node.all_input_nodes[0])):
+    if only_views(node) or (node.target is operator.getitem and only_views(node.all_input_nodes[0])):
         for base in node.all_input_nodes:
             _make(base, made)
         made[node] = None
 
 
-def _is_view(node: torch.fx.Node) -> bool:
-    """Whether a node only makes views; of several, it is a list."""
-    return bool(arguments_by_schema(node, written=False)) and not arguments_by_schema(node, written=True)
+def only_views(node: torch.fx.Node) -> bool:
+    """Whether a node of ATen only makes views, never copies; of several, it is a list."""
+    packet = getattr(node.target, "overloadpacket", None)
+    return (
+        packet is not None
+        and packet.__name__ not in _MAY_COPY
+        and bool(arguments_by_schema(node, written=False))
+        and not arguments_by_schema(node, written=True)
+    )
 
 
 def _used(nodes: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:

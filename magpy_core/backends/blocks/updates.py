@@ -22,7 +22,7 @@ from magpy_core._compat.torch.operators import arguments_by_schema
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import preserve_torch_state
 from magpy_core.backends.blocks.finding import Run, independent_runs
-from magpy_core.backends.blocks.units import Unit, module_of, operations_of
+from magpy_core.backends.blocks.units import Unit, module_of, only_views, operations_of
 from magpy_core.backends.sharing import copied, viewed, written
 from magpy_core.knowledge.operators import ELEMENTWISE
 
@@ -249,7 +249,7 @@ def _with_early_views(graph: torch.fx.Graph) -> list[torch.fx.Node]:
     views: dict[torch.fx.Node, list[torch.fx.Node]] = {}
     for node in graph.nodes:
         base = next(_viewed(node), None)
-        if base is not None and base.op != "placeholder" and node.all_input_nodes == [base] and not _written(node):
+        if base is not None and base.op != "placeholder" and node.all_input_nodes == [base] and only_views(node):
             if all(user.op == "output" for user in node.users):
                 views.setdefault(base, []).append(node)
     moved = {view for those in views.values() for view in those}

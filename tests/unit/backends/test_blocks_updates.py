@@ -128,23 +128,7 @@ def test_a_whole_step(backend: str, flat: list[list[bool]]) -> None:
     assert any(True in kinds for kinds in flat)
 
 
-class Normalised(torch.optim.Optimizer):
-    """Each update depends on the norm of a row of its gradient."""
-
-    def __init__(self, params: Any) -> None:
-        super().__init__(params, {})
-
-    @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
-        for p in self.param_groups[0]["params"]:
-            d = p.grad.abs().add(1.0).sqrt().mul(0.5)
-            rows = d.sum(-1, keepdim=True).add(1.0)
-            p.sub_(d.div(rows).mul(0.1).neg().exp().sub(1.0).mul(0.3))
-
-
-class Shared(torch.optim.Optimizer):
-    """Each update reads and writes the same number."""
-
+class ByParameter(torch.optim.Optimizer):
     def __init__(self, params: Any) -> None:
         super().__init__(params, {})
         self.total = torch.ones(())
@@ -152,22 +136,32 @@ class Shared(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
         for p in self.param_groups[0]["params"]:
-            self.total.mul_(1.1)
-            d = p.grad.abs().add(1.0).sqrt().mul(0.5).neg().exp().sub(1.0).mul(0.3)
-            p.sub_(d.mul(self.total).mul(0.1))
+            self.update(p, p.grad.abs().add(1.0).sqrt().mul(0.5).neg().exp().sub(1.0).mul(0.3))
+
+    def update(self, p: torch.Tensor, d: torch.Tensor) -> None:
+        raise NotImplementedError
 
 
-class Noisy(torch.optim.Optimizer):
+class Normalised(ByParameter):
+    """Each update depends on the sum of a row of its gradient."""
+
+    def update(self, p: torch.Tensor, d: torch.Tensor) -> None:
+        p.sub_(d.div(d.sum(-1, keepdim=True).add(1.0)).mul(0.1))
+
+
+class Shared(ByParameter):
+    """Each update reads and writes the same number."""
+
+    def update(self, p: torch.Tensor, d: torch.Tensor) -> None:
+        self.total.mul_(1.1)
+        p.sub_(d.mul(self.total).mul(0.1))
+
+
+class Noisy(ByParameter):
     """Each update draws random numbers."""
 
-    def __init__(self, params: Any) -> None:
-        super().__init__(params, {})
-
-    @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
-        for p in self.param_groups[0]["params"]:
-            d = p.grad.abs().add(1.0).sqrt().mul(0.5).neg().exp().sub(1.0).mul(0.3)
-            p.sub_(d.mul(torch.rand_like(p)).mul(0.1))
+    def update(self, p: torch.Tensor, d: torch.Tensor) -> None:
+        p.sub_(d.mul(torch.rand_like(p)).mul(0.1))
 
 
 @pytest.mark.parametrize("kind", [Normalised, Shared, Noisy])
