@@ -12,10 +12,11 @@ import torch.fx
 
 from magpy_core._compat.torch.torch_state import STATE_CALLS, preserve_torch_state
 from magpy_core.backends.blocks.finding import Run, find_runs
+from magpy_core.backends.blocks.flat_code import FlatCode, flat_inputs, flat_key
 from magpy_core.backends.blocks.joining import Boxed, join
 from magpy_core.backends.blocks.rules import least_work, may_cut, results_of, writes_stay_inside
 from magpy_core.backends.blocks.units import Unit, Value, cut, described, key_of, module_of, with_own_views
-from magpy_core.backends.blocks.updates import FlatCode, find_updates, flat_inputs, flat_key, together
+from magpy_core.backends.blocks.updates import find_updates, together
 
 Compiled = tuple[Callable[..., Any], Boxed | None, list[str]]
 Compile = Callable[[torch.fx.GraphModule, Sequence[Any], Any], Compiled]

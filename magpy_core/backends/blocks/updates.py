@@ -1,7 +1,7 @@
 """Updates: blocks of which none uses another's results, as an optimizer updates one parameter after the other.
 
 If they compute elements one by one, one code with a symbolic size serves all of them, whatever their shapes: it gets flat
-views of their tensors. Key type: FlatCode; key functions: `find_updates`, `flat_inputs`, `flat_key`.
+views of their tensors (`flat_code.py`). Key type: Updates; key functions: `find_updates`, `together`.
 """
 
 from __future__ import annotations
@@ -14,82 +14,17 @@ from typing import Any
 import torch
 import torch.fx
 from torch.fx.node import map_aggregate
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
-from magpy_core._compat.torch.fake import fakify, guard_namespace, new_fake_mode, shape_guards, sym_expression
 from magpy_core._compat.torch.operators import arguments_by_schema
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import preserve_torch_state
 from magpy_core.backends.blocks.finding import Run, independent_runs
-from magpy_core.backends.blocks.units import Unit, module_of, only_views, operations_of
+from magpy_core.backends.blocks.flat_code import FlatCode, flat_inputs
+from magpy_core.backends.blocks.units import Unit, only_views
 from magpy_core.backends.sharing import copied, viewed, written
-from magpy_core.knowledge.operators import ELEMENTWISE
 
 #: Fewer operations saved take less time than compiling one more unit (measured on CPU).
 LEAST_SAVED = 300
-#: Elements of a tensor from which on code for several threads is faster.
-_FOR_THREADS = 8192
-
-
-class FlatCode:
-    """What is compiled for flat tensors of any size, once: ``module``, for ``fakes`` of the fake mode ``mode``."""
-
-    def __init__(self, unit: Unit, values: Sequence[torch.Tensor], grad: bool) -> None:
-        self.module = module_of(unit, grad)
-        for node in self.module.graph.nodes:
-            node.meta.pop("val", None)  # of one size
-        self._flat = [node in unit.flat for node in unit.inputs]
-        size = next(value.numel() for value, flat in zip(values, self._flat, strict=True) if flat)
-        self.mode, self._shape_env = new_fake_mode(dynamic=False)
-        first: torch.Tensor | None = None
-        self.fakes: list[torch.Tensor] = []
-        for i, (value, flat) in enumerate(zip(values, self._flat, strict=True)):
-            if flat and first is not None:
-                with self.mode:
-                    fake = torch.empty(first.shape, dtype=value.dtype, device="cpu")
-            else:
-                real = torch.empty(size if flat else (), dtype=value.dtype, device="cpu")
-                fake = fakify(self.mode, real, f"L[{i}]", {0} if flat else set())
-                first = fake if flat else first
-            self.fakes.append(fake)
-
-    @property
-    def is_elementwise(self) -> bool:
-        """Whether a run of the module computes elements one by one."""
-        check = _Elementwise(next(fake.shape[0] for fake in self.fakes if fake.dim()))
-        with preserve_torch_state(), torch.no_grad(), self.mode:
-            given = [copied(fake) for fake in self.fakes]
-            with check:
-                self.module(*given)
-        return check.holds
-
-    def serves(self, size: int) -> bool:
-        """Whether what was assumed when it was compiled holds for tensors of ``size`` elements."""
-        names = [f"L[{i}]" for i in range(len(self.fakes))]
-        guards = shape_guards(self._shape_env, self.fakes, names)
-        given = [torch.empty(size if flat else (), device="meta") for flat in self._flat]
-        return all(eval(guard, dict(guard_namespace()), {"L": given}) for guard in guards)
-
-
-class _Elementwise(TorchDispatchMode):
-    """Looks at the operations on tensors of ``size`` elements."""
-
-    def __init__(self, size: Any) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._size, self.holds = sym_expression(size), True
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        known = torch.Tag.pointwise in func.tags or func.overloadpacket.__name__ in ELEMENTWISE
-        known = known or func is torch.ops.prim.device.default
-        tensors = [leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, torch.Tensor)]
-        if not known or torch.Tag.nondeterministic_seeded in func.tags or not all(map(self._fits, tensors)):
-            self.holds = False
-        return result
-
-    def _fits(self, tensor: torch.Tensor) -> bool:
-        return tensor.dim() == 0 or (tensor.dim() == 1 and sym_expression(tensor.shape[0]) == self._size)
 
 
 @dataclass(frozen=True)
@@ -198,30 +133,6 @@ def _unit_of(block: list[torch.fx.Node], grad: bool) -> Unit:
     inputs = dict.fromkeys(used for node in block for used in node.all_input_nodes if used not in inside)
     outputs = [node for node in block if any(user not in inside for user in node.users)]
     return Unit(block, list(inputs), outputs, grad_before=grad, grad_after=grad)
-
-
-def flat_inputs(unit: Unit, value_of: Callable[[torch.fx.Node], Any]) -> frozenset[torch.fx.Node] | None:
-    """The inputs that flat code gets as views: all but single numbers. They must be contiguous and of one shape, with memory
-    of their own, and the unit have no results; None otherwise."""
-    values = [value_of(node) for node in unit.inputs]
-    if unit.outputs or not all(isinstance(value, torch.Tensor) for value in values):
-        return None
-    large = [value for value in values if value.dim()]
-    if not large or len({storage_key(value) for value in values}) < len(values):
-        return None
-    shape = large[0].shape
-    if shape.numel() < 2 or not all(value.shape == shape and value.is_contiguous() for value in large):
-        return None
-    return frozenset(node for node, value in zip(unit.inputs, values, strict=True) if value.dim())
-
-
-def flat_key(unit: Unit, values: Mapping[torch.fx.Node, Any]) -> tuple[Any, ...]:
-    """A key that is equal for units that the same flat code serves."""
-    _, operations = operations_of(unit)
-    inputs = tuple((node in unit.flat, values[node].dtype) for node in unit.inputs)
-    size = next(values[node].numel() for node in unit.inputs if node in unit.flat)
-    for_threads = size >= _FOR_THREADS and torch.get_num_threads() > 1
-    return "flat", unit.grad_before, operations, inputs, for_threads
 
 
 def together(

@@ -13,7 +13,7 @@ from torch import nn
 
 import magpy_core
 from magpy_core._compat.torch import inductor as compat
-from magpy_core.backends.blocks import compiling, updates
+from magpy_core.backends.blocks import compiling, flat_code, updates
 from magpy_core.backends.blocks.units import Unit
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.regions.api import region_of
@@ -208,7 +208,7 @@ def test_code_that_assumes_a_size_serves_no_other() -> None:
     y = graph.call_function(torch.add, (x, 1))
     graph.output((y,))
     unit = Unit([y], [x], flat=frozenset([x]))
-    code = updates.FlatCode(unit, [torch.empty(4, 5)], grad=True)
+    code = flat_code.FlatCode(unit, [torch.empty(4, 5)], grad=True)
     assert code.is_elementwise
     assert code.serves(2)
     assert code.serves(10**9)
