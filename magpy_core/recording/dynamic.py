@@ -1,4 +1,4 @@
-"""Values that are dynamic from the first capture on: marked dimensions, counters, scheduled learning rates; with
+"""Values that are dynamic from the first capture on: marked dimensions, counters, what schedulers set; with
 ``dynamic=True``, sizes and integers among the arguments.
 
 They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_number.
@@ -22,6 +22,8 @@ from magpy_core.refgraph.source import Source
 _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, torch.nn.Parameter)
 
 _NUMBERS = (int, float)
+#: A number of an optimizer's group, and what a scheduler that sets it keeps there.
+_SCHEDULED = {"lr": "initial_lr", "momentum": "max_momentum", "betas": "max_momentum"}
 
 
 def may_be_dynamic(learned: Learned) -> bool:
@@ -49,7 +51,7 @@ def assume_dims(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
 
 
 def assume_number(ledger: Ledger, source: Source, value: object, site: Any) -> None:
-    """Know that a number from outside is dynamic, before ``site`` reads it: a counter, or a learning rate that a scheduler
+    """Know that a number from outside is dynamic, before ``site`` reads it: a counter, or what a scheduler
     sets. With ``dynamic=True``, assume it of an integer among the arguments."""
     learned = ledger.learned
     if type(value) not in _NUMBERS or source.path in learned.exact or source.path in learned.numbers:
@@ -67,12 +69,15 @@ def _is_counter(site: Any) -> bool:
 
 
 def _is_scheduled(ledger: Ledger, source: Source) -> bool:
-    """Whether a number is the learning rate of a group of an optimizer's parameters that has a scheduler."""
-    if source.key != "lr" or source.base is None:
+    """Whether a number is the learning rate or momentum of a group of an optimizer's parameters that a scheduler sets."""
+    if source.key == 0 and source.base is not None and source.base.key == "betas":  # the first one is Adam's momentum
+        source = source.base
+    limit = _SCHEDULED.get(source.key) if type(source.key) is str else None
+    if limit is None:
         return False
     nodes = ledger.refgraph.nodes.values()
     group = next((node.obj for node in nodes if node.source is source.base), None)
-    return type(group) is dict and "params" in group and "initial_lr" in group
+    return type(group) is dict and "params" in group and limit in group
 
 
 def _is_of_arguments(ledger: Ledger, source: Source) -> bool:

@@ -95,7 +95,7 @@ class Items(AccessTracker):
         if lookup.overrides(type(obj), "__getitem__"):
             return  # reads of the Python method are observed
         if node.snapshot is not None or type(key) is not int:
-            self.facts.contents.read_all(node, site)
+            self.facts.contents.read_all(node, site, carry=type(key) is slice)
         elif -size <= key < size:
             slot = self.facts.values.item_slot(node, key)
             self.facts.values.read(self.facts.contents.item_source(node, key), natives.item(obj, key), site, slot)

@@ -283,26 +283,71 @@ def test_item_used_by_python_cuts_the_graph() -> None:
     assert "MP102" in p.codes
 
 
-@pytest.mark.parametrize("scheduler", ["LinearLR", "StepLR", None])
-def test_a_scheduled_learning_rate_is_dynamic_from_the_start(scheduler: str | None) -> None:
-    layer = torch.nn.Linear(3, 3)
-    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
-    given = {"step_size": 4} if scheduler == "StepLR" else {}
-    schedule = getattr(torch.optim.lr_scheduler, scheduler)(optimizer, **given) if scheduler else None
+momentum = functools.partial(torch.optim.SGD, lr=0.1, momentum=0.9)
+SCHEDULES: dict[str, tuple[Callable[..., Any], Callable[..., Any], set[str]]] = {
+    "a step": (momentum, lambda o: torch.optim.lr_scheduler.StepLR(o, step_size=4), {"lr"}),
+    "linear": (momentum, torch.optim.lr_scheduler.LinearLR, {"lr"}),
+    "one cycle": (momentum, lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.2, total_steps=60), {"lr", "momentum"}),
+    "one cycle of Adam": (
+        torch.optim.AdamW,
+        lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.2, total_steps=60),
+        {"lr", "betas"},
+    ),
+    "none": (momentum, lambda o: None, set()),
+}
 
-    def step(x: torch.Tensor) -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = layer(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
 
-    compiled = magpy_core.compile(step, backend="eager")
-    for _ in range(8):
-        compiled(X)
-        if schedule is not None:
-            schedule.step()
-    captures = magpy_core.captures(compiled)
-    assert len(captures) == 2, "the first one has created the optimizer's state"
-    learned = {number for number in region_of(compiled).learned.numbers if "'lr'" in number}
-    assert bool(learned) is (schedule is not None)
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_what_a_scheduler_sets_is_dynamic_from_the_start(name: str) -> None:
+    make_optimizer, make_schedule, expected = SCHEDULES[name]
+
+    def train(compile_step: Callable[[Any], Any]) -> tuple[Any, list[torch.Tensor]]:
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(3, 3)
+        optimizer = make_optimizer(layer.parameters())
+        schedule = make_schedule(optimizer)
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = layer(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        called, losses = compile_step(step), []
+        for _ in range(10):
+            losses.append(called(X))
+            if schedule is not None:
+                schedule.step()
+        return called, losses
+
+    compiled, losses = train(lambda step: magpy_core.compile(step, backend="eager"))
+    assert losses == train(lambda step: step)[1]
+    assert len(magpy_core.captures(compiled)) == 2, "the first one has created the optimizer's state"
+    learned = {
+        key for key in ("lr", "momentum", "betas") if any(repr(key) in n for n in region_of(compiled).learned.numbers)
+    }
+    assert learned == expected
+
+
+def test_numbers_of_a_slice_may_be_symbolic() -> None:
+    p = pair(lambda x, given: x * given["rates"][1:][0] + len(given["rates"][:-1]))
+    p.calls(*[(X, {"rates": (0.1 * k, 0.5 * k, 2)}) for k in range(1, 7)])
+    assert p.counts == (2, 4)
+    p.calls((X, {"rates": (1.0, 2.0, 3, 4)}))
+    assert p.counts == (3, 4)
+
+
+def test_native_code_reads_the_numbers_of_a_slice_exactly() -> None:
+    p = pair(lambda x, rates: (x + 1, str(rates[1:]), sum(rates[:2])))
+    p.calls(*[(X, [k, 0.5 * k, 2]) for k in (1, 2, 3, 2, 1)])
+
+
+def test_a_slice_of_what_the_region_writes() -> None:
+    def g(x: torch.Tensor, rates: list[float]) -> Any:
+        rates[0] = rates[1] * 2
+        rates.append(rates[0])
+        return x * rates[:2][0], rates[-2:]
+
+    p = pair(g)
+    p.calls(*[(X, [0.1 * k, 0.5 * k, 2.0]) for k in range(1, 7)])
