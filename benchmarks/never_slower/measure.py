@@ -86,6 +86,7 @@ def _last_tenth(report: dict[str, object]) -> float | None:
 
 
 def _measure(program: Program, lengths: tuple[int, ...]) -> Result:
+    print(f"  {program.name}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         timer = _Timer(program, folder)
         results = [_compare(timer, program.name, seconds) for seconds in lengths]

@@ -1,7 +1,8 @@
 """Values that are dynamic from the first capture on: marked dimensions, counters, what schedulers set; with
 ``dynamic=True``, sizes and integers among the arguments.
 
-They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_number.
+They are added to what is learned, as if they had varied before. Key functions: may_be_dynamic, assume_dims, assume_number,
+assume_momentum.
 """
 
 from __future__ import annotations
@@ -63,6 +64,14 @@ def assume_number(ledger: Ledger, source: Source, value: object, site: Any) -> N
         learned.assumed.add(source.path)
 
 
+def assume_momentum(ledger: Ledger, source: Source, value: tuple[Any, ...], first: Source) -> None:
+    """Know the same of the ``first`` of Adam's betas, the ``value`` at ``source``, before it is read."""
+    learned = ledger.learned
+    if source.key == "betas" and value and type(value[0]) is float and first.path not in learned.exact:
+        if _is_scheduled(ledger, source):
+            learned.numbers.add(first.path)
+
+
 def _is_counter(site: Any) -> bool:
     """Whether the function that reads a number counts it up, so that it is another one in the next call."""
     return site is not None and site.name is not None and site.name in counted_names(site.code)
@@ -70,8 +79,6 @@ def _is_counter(site: Any) -> bool:
 
 def _is_scheduled(ledger: Ledger, source: Source) -> bool:
     """Whether a number is the learning rate or momentum of a group of an optimizer's parameters that a scheduler sets."""
-    if source.key == 0 and source.base is not None and source.base.key == "betas":  # the first one is Adam's momentum
-        source = source.base
     limit = _SCHEDULED.get(source.key) if type(source.key) is str else None
     if limit is None:
         return False

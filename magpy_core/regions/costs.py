@@ -1,8 +1,9 @@
 """What findings cost, as far as a clock can show it. Key type: Costs; key functions: timed, rate.
 
-Two things can be measured without a guess: the time that capturing a region again took beyond one of its usual calls, and,
-where a graph is cut, the time from the end of one graph to the beginning of the next (waiting for the value, deciding). What
-compiling would have saved is not known, so findings that keep a region in plain Python have no cost.
+Three things can be measured without a guess: the time that capturing a region again took beyond one of its usual calls;
+where a graph is cut, the time from the end of one graph to the beginning of the next (waiting for the value, deciding); and
+the time of seams, which are in no stretch. What compiling would have saved is not known, so findings that keep a region in
+plain Python have no cost.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Finding, Location, Value
+from magpy_core.stretches.seam_clock import SeamClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +68,11 @@ class Costs:
         for place, seconds in gaps.items():
             self._gaps.setdefault(place, deque(maxlen=_KEPT)).append(seconds)
 
-    def assign(self, findings: Iterable[Finding], measured: Sequence[float], calls: int, steps: int) -> list[Finding]:
-        """The findings whose cost is known now. ``measured``: seconds of compiled calls, where those were timed."""
+    def assign(
+        self, findings: Iterable[Finding], measured: Sequence[float], calls: int, steps: int, seams: SeamClock | None = None
+    ) -> list[Finding]:
+        """The findings whose cost is known now. ``measured``: seconds of compiled calls, where those were timed; ``seams``:
+        between the region's stretches."""
         assigned = []
         usual = [*measured] or [*self._usual]
         for known in self._recaptures.values():
@@ -88,7 +93,21 @@ class Costs:
                 finding.cost_ms = _ms(median(gaps) * calls / steps if steps else median(gaps))
                 assigned.append(finding)
                 del self._gaps[finding.location]  # one of a place is enough: the time is the same
+        assigned += cost_of_seams(findings, seams, calls / steps if steps else 1.0) if seams is not None else ()
         return assigned
+
+
+def cost_of_seams(findings: Iterable[Finding], seams: SeamClock, runs_per_step: float = 1.0) -> list[Finding]:
+    """Writes what seams cost into what they were refused for: the first of ``findings`` at each. Returns those."""
+    assigned, known = [], set()
+    for finding in findings:
+        line = finding.location.range.start.line + 1
+        seam = seams.seam_at(finding.location.file, line) if finding.code.startswith("MP1") else None
+        if seam is not None and seam not in known and (seconds := seams.per_run(seam)) is not None:
+            known.add(seam)
+            finding.cost_ms = _ms(seconds * runs_per_step)
+            assigned.append(finding)
+    return assigned
 
 
 def rate(findings: Iterable[Finding], step_ms: float) -> list[Finding]:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
 from magpy_core.regions.exploration import Exploration, path_of
 from magpy_core.regions.view import RegionView
+from magpy_core.stretches.seam_clock import SeamClock
 
 _FEWEST_CALLS = 8  # of a region that is worth cutting
 _MOST_PATHS = 2  # whose graphs are captured whole; each that is tried in vain runs up to the decision
 _MOST_VARIED = 3  # more captures of a stretch because of one value
+
+
+class Replacement(Protocol):
+    """What calls of a region go to. ``seams``: times what is in no stretch."""
+
+    @property
+    def seams(self) -> SeamClock | None: ...
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
 
 
 @dataclass
@@ -23,7 +32,7 @@ class Fallback:
 
     reason: str = ""
     failure: Exception | None = None
-    stretches: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
+    stretches: Replacement | None = None
     exploration: Exploration = field(default_factory=Exploration)
     _is_chosen: bool = False
 

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from magpy_core.findings import Finding
+from magpy_core.findings import NO_ACTION, Finding, Severity
 from magpy_core.opgraph.backward import FROM_OUTSIDE
+from magpy_core.regions.costs import cost_of_seams
 from magpy_core.regions.log import Listeners
+from magpy_core.stretches.seam_clock import SeamClock
 
 if TYPE_CHECKING:
     from magpy_core.regions.region import Region
@@ -33,16 +35,29 @@ class StepFunction:
     obstacles: Sequence[Finding] | None = None
     """The findings that count, of a part of a function that can't be cut any more; None: all of the region's."""
     may_be_cut: bool = False
+    refused_for: Sequence[Finding] = ()
+    """What keeps statements out of the part that takes its place."""
+    seams: SeamClock | None = None
+    """Of these statements."""
+    left_out: Sequence[Finding] = ()
+    """Of ``refused_for``, what is reported when the program has ended."""
 
     @property
     def is_refused(self) -> bool:
         """Whether it is no region any more: its parts are."""
         return bool(self.region.disabled) and not self.region.serves_most
 
-    def end(self) -> None:
-        """Another region has taken its place."""
+    @property
+    def serves(self) -> bool:
+        return not self.is_on_trial and not self.is_refused
+
+    def end(self) -> SeamClock:
+        """A part of it takes its place. Returns a clock for the rest."""
         self.is_on_trial, self.is_replaced = False, True
+        self.refused_for = list(self.region.log.obstacles)
+        self.seams = SeamClock(self.region.log.listeners.step)
         self.region.forget()
+        return self.seams
 
     def give_up(self, obstacles: Sequence[Finding] | None) -> None:
         """It can't be cut any more, because of ``obstacles``; None: of all that it was refused for."""
@@ -89,6 +104,25 @@ class StepFunctions:
                 self._notify(region.findings.values())
                 if self._listeners.on_region is not None:
                     self._listeners.on_region(region)
+        if finally_:
+            self._report_seams()
+
+    def _report_seams(self) -> None:
+        """What keeps statements out of step regions that serve, with what they cost."""
+        if not any(function.serves and function.region.captures for function in self._all):
+            return
+        for function in self._all:
+            if function.seams is None:
+                continue
+            outside = [self._left_out(finding) for finding in function.refused_for]
+            function.left_out = cost_of_seams(outside, function.seams)
+            self._notify(function.left_out)
+
+    @staticmethod
+    def _left_out(finding: Finding) -> Finding:
+        text = f"This runs outside the training step's graph: {finding.message}"
+        hint = f"{NO_ACTION}: the step itself is one graph."
+        return replace(finding, message=text, hint=hint, region=None, severity_override=Severity.INFORMATION)
 
     def _notify(self, findings: Iterable[Finding]) -> None:
         if self._listeners.on_finding is not None:
@@ -132,14 +166,13 @@ class StepFunctions:
         for function in self._all:
             if function.region is region and (function.is_on_trial or function.failed or function.is_replaced):
                 return True
-            serves = not function.is_on_trial and not function.is_refused
-            if serves and any(part is region and part.calls == calls for part, calls in function.parts):
+            if function.serves and any(part is region and part.calls == calls for part, calls in function.parts):
                 return True
         return False
 
     @property
     def findings(self) -> list[Finding]:
-        return [finding for function in self._all for finding in function.failed]
+        return [finding for function in self._all for finding in (*function.failed, *function.left_out)]
 
 
 def _reasons(region: Region) -> list[Finding]:

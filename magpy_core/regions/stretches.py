@@ -30,6 +30,7 @@ from magpy_core.regions.trial import Trial
 from magpy_core.stretches.cells import Entries
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.originals import restore
+from magpy_core.stretches.seam_clock import SeamClock
 from magpy_core.stretches.seam_parts import Span, contains
 from magpy_core.stretches.stretch import Stretch
 
@@ -61,10 +62,20 @@ class _Receiver:
         if stretches is None or busy():
             return function()
         served = stretches.served.get(self._stretch) or stretches.serve(self._stretch)
-        return served.call(function)
+        if not stretches.seams.is_running:
+            return served.call(function)
+        start = time.perf_counter()
+        try:
+            return served.call(function)
+        finally:
+            stretches.seams.ran_other(time.perf_counter() - start)
 
 
-_functions = Functions(_Receiver)
+def _clock() -> SeamClock | None:
+    return None if _active.stretches is None or busy() else _active.stretches.seams
+
+
+_functions = Functions(_Receiver, _clock)
 
 
 class Stretches:
@@ -74,6 +85,8 @@ class Stretches:
         self._region, self._added = region, added
         self.served: dict[Stretch, _Served] = {}
         self._trial = Trial()
+        self._calls = 0
+        self.seams = SeamClock(lambda: self._calls)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
@@ -95,6 +108,7 @@ class Stretches:
             return self._region.target(*args, **kwargs)
         _restore_before_first_frame()
         before, _active.stretches = _active.stretches, self
+        self._calls += 1
         try:
             with _functions.serving():
                 return self._region.target(*args, **kwargs)
@@ -121,7 +135,7 @@ class Stretches:
         name = f"{scope.qualname}:{stretch.where}"
         location = line_location(scope.file, stretch.lines.start, scope.qualname)
         # to cut it, the function that it is in is cut once more
-        options = replace(self._region.options, cut=_in_plain_python, fullgraph=False, on_trial=False)
+        options = replace(self._region.options, cut=_PlainPython, fullgraph=False, on_trial=False)
         region = Region(name, "stretch", name, location, target, options, self._region.log.listeners)
         self._added(region)
         return region
@@ -196,8 +210,16 @@ def _is_small(capture: Capture) -> bool:
     return sum(node.op.startswith("call") for node in capture.nodes) < _FEWEST_OPERATORS
 
 
-def _in_plain_python(region: Region) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    return lambda args, kwargs: region.target(*args, **kwargs)
+class _PlainPython:
+    """Takes the place of a stretch's captures, which is cut no further by itself."""
+
+    seams = None
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self._region.target(*args, **kwargs)
 
 
 def cut(region: Region, added: Added) -> Stretches | None:

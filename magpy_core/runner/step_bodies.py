@@ -24,6 +24,7 @@ from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.functions import cut_code
 from magpy_core.stretches.loops import trains
 from magpy_core.stretches.names import has_private_names
+from magpy_core.stretches.seam_clock import SeamClock, marks
 from magpy_core.stretches.stretch import Stretch, code_of, finished
 
 _LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
@@ -99,9 +100,11 @@ class StepBody:
         self._code: CodeType | None = None
         """Of the statements with smaller stretches in them, or of the stretch of a module."""
         self._is_settled = False
+        self._clock: SeamClock | None = None
+        """Of the seams, once there are some."""
         _bodies.add(self)
         if stretch.scope.is_module:
-            self._code = self._finished(code_of(stretch, ()), [])
+            self._code = self._finished(code_of(stretch, ()), Cutter(stretch.scope, lambda one: False, trains))
 
     def __matmul__(self, function: FunctionType | None) -> Any:
         if function is None:
@@ -139,12 +142,12 @@ class StepBody:
             self._is_settled = True
             obstacles = entry.obstacles()
             if _may_be_cut(obstacles) and self._cut([*obstacles, *entry.varying_lines()], function):
-                entry.trial.end()
+                self._clock = entry.trial.end()
             elif entry.trial is not None:
                 entry.trial.give_up([_of_part(finding, self._stretch, line) for line, finding in self._blocking(obstacles)])
         elif (lines := entry.varying_lines()) and self._cut(lines, function):
             self._is_settled = True
-            entry.trial.end()
+            self._clock = entry.trial.end()
         return self._is_settled
 
     def _plain(self, function: FunctionType) -> Any:
@@ -156,31 +159,34 @@ class StepBody:
         """From now on, the statements run without those of the lines ``seams``, if what is left holds a whole step."""
         if has_private_names(self._stretch.statements):  # the function is compiled by itself
             return False
-        body, made = self._without(seams)
-        if made:
+        body, cutter = self._without(seams)
+        if cutter.stretches:
             with no_warnings():  # of the source: they have been given
                 code = code_of(self._stretch, function.__code__.co_freevars, body)
-                self._code = self._finished(code, made)
-        return bool(made)
+                self._code = self._finished(code, cutter)
+        return bool(cutter.stretches)
 
-    def _without(self, seams: Sequence[int]) -> tuple[list[ast.stmt], list[Stretch]]:
-        """The statements cut at the lines ``seams``, and the stretches that hold a whole step."""
+    def _without(self, seams: Sequence[int]) -> tuple[list[ast.stmt], Cutter]:
+        """The statements cut at the lines ``seams``, and what has cut them: its stretches hold a whole step."""
 
-        def is_seam(statement: ast.stmt) -> bool:
+        def is_seam(statement: ast.stmt | ast.expr) -> bool:
             return any(covers(statement, line) for line in seams)
 
-        cutter = Cutter(self._stretch.scope, is_seam, trains)
+        cutter = Cutter(self._stretch.scope, is_seam, trains, timed=True)
         body = cutter.block(self._stretch.statements, ends_loop=self._stretch.ends_loop) if seams else []
-        return body, cutter.stretches
+        return body, cutter
 
     def _blocking(self, obstacles: dict[int, Any]) -> list[tuple[int, Any]]:
         """Those that no whole step is left without. The others stand in front of a step or behind it: if they were the
         only ones, they would be left out."""
-        blocking = [(line, finding) for line, finding in obstacles.items() if not self._without([line])[1]]
+        blocking = [(line, finding) for line, finding in obstacles.items() if not self._without([line])[1].stretches]
         return blocking or list(obstacles.items())
 
-    def _finished(self, code: CodeType, inner: list[Stretch]) -> CodeType:
-        receivers = {one.name: StepBody(self._steps, one, self._name, self._parts) for one in inner}
+    def _finished(self, code: CodeType, cutter: Cutter) -> CodeType:
+        inner = cutter.stretches
+        receivers: dict[str, Any] = {one.name: StepBody(self._steps, one, self._name, self._parts) for one in inner}
+        for seam in cutter.seams:
+            receivers |= marks(seam, lambda: self._clock)
         scopes = {one.name: one.scope for one in [self._stretch, *inner]}
         return finished(code, receivers, scopes, self._stretch.scope.constants)
 
@@ -212,6 +218,7 @@ class StepCut:
         numbers = [number for _, _, number in code.co_lines() if number is not None]
         self._lines = range(min(numbers), max(numbers) + 1)
         self._variation = Variation(code.co_filename, self._lines)
+        self._clock: SeamClock | None = None
 
     def made(self) -> CodeType | None:
         """The code with a part of it as a region, if that is news; None: it stays as it is."""
@@ -229,10 +236,12 @@ class StepCut:
         from magpy_core._compat.torch.dynamo import torch_has_compiled  # imports torch: only after the program has
         from magpy_core._compat.torch.dynamo_watch import keep_out
 
-        made = None if torch_has_compiled() else cut_code(self._code, seams, self._receiver, is_worth=trains)
+        made = None
+        if not torch_has_compiled():
+            made = cut_code(self._code, seams, self._receiver, is_worth=trains, clock=lambda: self._clock)
         if made is not None:
             keep_out([made])
-            self._trial.end()
+            self._clock = self._trial.end()
         return made
 
     def _receiver(self, stretch: Stretch) -> StepBody:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Sequence
 
 from magpy_core.stretches.conditions import computed_part, may_rotate, with_value
 from magpy_core.stretches.names import bound_names, own_nodes
+from magpy_core.stretches.seam_clock import Seam, head_of, marked
 from magpy_core.stretches.seam_parts import Span, contains, is_evaluated_first, parts_of, with_parts
 from magpy_core.stretches.stretch import Scope, Stretch
 
-_FIXED = (
-    ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal,
-)  # fmt: skip
+_SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await)
+_FIXED = (*_SUSPENDS, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal)
 _BLOCKS = ("body", "orelse", "finalbody")
 #: Names whose value depends on all variables of the frame that uses them, and the errors about unbound variables, whose
 #: class depends on it.
@@ -24,19 +24,23 @@ _OF_FUNCTIONS = OF_FRAMES | {"super", "__class__"}
 class Cutter:
     """``is_seam``: statements that are to be in no stretch (but blocks in them may hold some); ``is_worth``: whether
     statements are worth a stretch; ``moves``: whether a stretch may compute an expression of a seam; ``spans``: of what in
-    seams can't be captured. ``stretches``: those that were made, in the order of the source."""
+    seams can't be captured. ``stretches``: those that were made, in the order of the source. ``seams``: those with marks
+    around them, if they are ``timed``."""
 
     def __init__(
         self,
         scope: Scope,
-        is_seam: Callable[[ast.stmt], bool],
+        is_seam: Callable[[ast.stmt | ast.expr], bool],
         is_worth: Callable[[Sequence[ast.stmt]], bool],
         moves: Callable[[ast.expr], bool] = lambda value: False,
         spans: Collection[Span] = (),
+        *,
+        timed: bool = False,
     ) -> None:
         self._scope, self._is_seam, self._is_worth = scope, is_seam, is_worth
-        self._moves, self._spans = moves, spans
+        self._moves, self._spans, self._timed = moves, spans, timed
         self.stretches: list[Stretch] = []
+        self.seams: list[Seam] = []
 
     def block(self, statements: Sequence[ast.stmt], *, ends_loop: bool) -> list[ast.stmt]:
         """The block with calls of stretches. ``ends_loop``: nothing follows it in the body of a loop."""
@@ -48,7 +52,9 @@ class Cutter:
                 continue
             before, seam = self._before_and_seam(run, statement)
             made += before
-            made += self._seam(seam, ends_loop=ends_loop and statement is statements[-1])
+            *before, seam = self._seam(seam, ends_loop=ends_loop and statement is statements[-1])
+            made += before
+            made += self._with_marks(statement, seam)
             run = []
         return made + self._run(run, ends_loop=ends_loop)
 
@@ -159,6 +165,19 @@ class Cutter:
             if parts:
                 setattr(made, name, [self._branch(part, ends_loop=ends_loop) for part in parts])
         return [*before, made]
+
+    def _with_marks(self, statement: ast.stmt, made: ast.stmt) -> list[ast.stmt]:
+        """``made``, which stands in for ``statement``, with marks if the statement itself, or its head, is a seam."""
+        head = head_of(statement)
+        own: list[ast.expr] | list[ast.stmt] = [statement] if head is None else head
+        if not self._timed or not any(self._is_seam(one) for one in own):
+            return [made]
+        if any(isinstance(node, _SUSPENDS) for node in own_nodes(own)):
+            return [made]  # its time is others'
+        last = max(one.end_lineno or one.lineno for one in own)
+        seam = Seam(self._scope.file, range(statement.lineno, last + 1))
+        self.seams.append(seam)
+        return marked(seam, made)
 
     def _branch(self, part: ast.AST, *, ends_loop: bool) -> ast.AST:
         made = copy.copy(part)

@@ -24,11 +24,14 @@ from magpy_core.stretches.constants import Constants
 from magpy_core.stretches.cutting import OF_FRAMES, Cutter, covers
 from magpy_core.stretches.names import global_names, own_nodes
 from magpy_core.stretches.originals import remember
+from magpy_core.stretches.seam_clock import SeamClock, marks
 from magpy_core.stretches.seam_parts import Span
 from magpy_core.stretches.stretch import Scope, Stretch, finished, future_flags
 
 #: Makes what calls of a stretch go to, as ``receiver @ function``.
 MakeReceiver = Callable[[Stretch], Any]
+#: Gives the clock for the seams of the region that runs, if one does.
+FindClock = Callable[[], SeamClock | None]
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,8 @@ class _CutFunction:
 class Functions:
     """The functions that were cut. ``receiver``: of a stretch; a stretch of the same lines as one before gets the same."""
 
-    def __init__(self, receiver: MakeReceiver) -> None:
-        self._receiver = receiver
+    def __init__(self, receiver: MakeReceiver, clock: FindClock | None = None) -> None:
+        self._receiver, self._clock = receiver, clock
         self._cut: list[_CutFunction] = []
         self._receivers: dict[tuple[Any, ...], Any] = {}
         self._serving = 0
@@ -103,7 +106,9 @@ class Functions:
         cut.seams |= lines
         cut.values |= values
         spans = [line.span for line in cut.seams if line.span is not None]
-        made = cut_code(cut.original, _numbers(cut.seams), self._receiver_of, _numbers(cut.values), spans=spans)
+        made = cut_code(
+            cut.original, _numbers(cut.seams), self._receiver_of, _numbers(cut.values), spans=spans, clock=self._clock
+        )
         cut.is_settled = made is None
         if made is None:
             return False
@@ -210,11 +215,12 @@ def cut_code(
     *,
     spans: Collection[Span] = (),
     is_worth: Callable[[Sequence[ast.stmt]], bool] | None = None,
+    clock: FindClock | None = None,
 ) -> CodeType | None:
     """The code of the same function, with its statements in stretches but for those of the lines ``seams``. So are tests of
     seams, and parts of seams around ``spans`` (in code points), but for those of the lines ``values`` (None: all).
-    ``is_worth``: whether statements are to be a stretch; None: if they compute. Returns None if its source is not known, or
-    nothing is left to cut."""
+    ``is_worth``: whether statements are to be a stretch; None: if they compute; ``clock``: times the seams. Returns None if
+    its source is not known, or nothing is left to cut."""
     source = "".join(linecache.getlines(code.co_filename))
     whole = _compiled(source, code.co_filename)
     if whole is None or _code_like(whole, code) != code:
@@ -230,7 +236,7 @@ def cut_code(
     constants, declared = Constants(code), frozenset(global_names(node.body))
     scope = Scope(code.co_filename, constants, code.co_name, code.co_qualname, declared, shared, future_flags(code))
 
-    def is_seam(statement: ast.stmt) -> bool:
+    def is_seam(statement: ast.stmt | ast.expr) -> bool:
         return any(covers(statement, line) for line in seams)
 
     def moves(value: ast.expr) -> bool:
@@ -238,12 +244,15 @@ def cut_code(
 
     lines = source.splitlines()
     in_bytes = [_in_bytes(span, lines) for span in spans]
-    cutter = Cutter(scope, is_seam, is_worth or _computes, moves, in_bytes)
+    cutter = Cutter(scope, is_seam, is_worth or _computes, moves, in_bytes, timed=clock is not None)
     first = 1 if ast.get_docstring(node, clean=False) is not None else 0
     node.body = [*node.body[:first], *cutter.block(node.body[first:], ends_loop=False)]
     if not cutter.stretches:
         return None
     receivers = {stretch.name: receiver(stretch) for stretch in cutter.stretches}
+    if clock is not None:
+        for seam in cutter.seams:
+            receivers |= marks(seam, clock)
     with no_warnings():
         made = _code_like(compile(tree, code.co_filename, "exec", dont_inherit=True), code)
     if made is None or made.co_freevars != code.co_freevars:

@@ -118,7 +118,11 @@ def test_what_cannot_be_captured_stays_outside(tmp_path: Path) -> None:
     (step,) = of_steps(ran)
     assert (step.name, step.line, step.last_line, step.complete) == ("training loop of main", 15, 18, True)
     jsonschema.validate(ran.outcome.report.to_json(), report_schema(), cls=jsonschema.Draft202012Validator)
-    assert step.hits >= 5 and not {"MP406", "MP103"} & set(ran.codes)
+    assert step.hits >= 5 and not {"MP406", "MP901"} & set(ran.codes)
+    clocks = [finding for finding in ran.outcome.report.findings if finding.code == "MP103"]
+    assert [finding.location.range.start.line + 1 for finding in clocks] == [14, 19]
+    assert all(finding.cost_ms is not None and not finding.is_actionable for finding in clocks)
+    assert all("outside the training step's graph" in finding.message for finding in clocks)
 
 
 @pytest.mark.slow

@@ -472,6 +472,8 @@ def test_a_clock_around_a_step_is_left_out_of_its_graph(tmp_path: Path) -> None:
     assert (Path(found.file).name, found.line) == ("prog.py", 18)
     assert {"MP406", "MP901"}.isdisjoint(ran.codes)
     assert "optimizer: Adam" not in ran.regions()
+    clocks = [finding for finding in ran.outcome.report.findings if finding.code == "MP103"]
+    assert clocks and all(clock.cost_ms is not None and not clock.is_actionable for clock in clocks)
 
 
 def test_a_step_function_that_prints_its_number_is_not_captured_for_each(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.dynamic import assume_number
+from magpy_core.recording.dynamic import assume_momentum, assume_number
 from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.facts.slot import Slot
 from magpy_core.refgraph import hashing, kinds
@@ -78,8 +78,10 @@ class Values(FactTracker):
                 if is_a(value, kinds.REFERRING):
                     self.facts.classes.identity_read(value, site)
             return value
-        if store is not None and type(value) is tuple and self.ledger.learned.numbers:
-            value = self._with_symbols(source, value, store, site)
+        if store is not None and type(value) is tuple:
+            assume_momentum(self.ledger, source, value, self.sources.item(source, 0))
+            if self.ledger.learned.numbers:
+                value = self._with_symbols(source, value, store, site)
         node = refgraph.nodes.get(id(value))
         if node is not None:
             if node.source is not source:

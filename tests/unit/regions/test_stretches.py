@@ -21,6 +21,7 @@ from magpy_core.regions.fallback import Fallback
 from magpy_core.regions.region import Region
 from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.trial import Trial
+from magpy_core.stretches import seam_clock
 from tests.soundness.harness.cuts import without_trials
 
 
@@ -136,6 +137,37 @@ def test_what_can_not_be_captured_stays_between_stretches() -> None:
         assert torch.equal(plain(x), compiled(x))
         assert len(compiled.times) == i + 1, "neither lost nor doubled"  # type: ignore[arg-type]
     assert served(region_of(compiled)) > 20
+
+
+class Slow(Clocked):
+    """What is between its stretches takes 0.25 s of ``NOW``, which the clock of seams shows."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.first(x)) * 2
+        if len(self.times) % 2 == 0:
+            x = torch.relu(x - 1) * 3
+        self.times.append(time.perf_counter() + wait())
+        return torch.relu(self.second(x)) - 1
+
+
+NOW = [0.0]
+
+
+def wait() -> float:
+    NOW[0] += 0.25
+    return 0.0
+
+
+def test_a_seams_finding_says_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seam_clock, "perf_counter", lambda: NOW[0])
+    _, compiled = pair(Slow)
+    for _ in range(30):
+        compiled(torch.ones(4, 8))
+    region = region_of(compiled)
+    region.finish()
+    (found,) = (one for one in region.findings.values() if one.code == "MP103")
+    assert found.cost_ms == 250.0
+    assert found.location.range.start.line == Slow.forward.__code__.co_firstlineno + 3
 
 
 class Detector(nn.Module):

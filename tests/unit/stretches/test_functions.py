@@ -14,6 +14,7 @@ import pytest
 
 from magpy_core.stretches.functions import Functions, Line, cut_code
 from magpy_core.stretches.originals import original_of
+from magpy_core.stretches.seam_clock import SeamClock
 from magpy_core.stretches.seam_parts import Span
 from magpy_core.stretches.stretch import Stretch
 from tests.unit.stretches import statements
@@ -80,13 +81,15 @@ def _in_characters(span: Span, file: str) -> Span:
 
 @pytest.mark.parametrize("function", statements.FUNCTIONS, ids=lambda f: f.__name__)
 def test_a_cut_function_does_the_same(function: FunctionType) -> None:
+    """Its seams are timed, too."""
     target = statements.METHODS[0] if function is statements.methods else function
     code, expected = target.__code__, function()
-    calls = 0
+    calls, seams_timed = 0, SeamClock(lambda: 0)
     try:
         for seams, spans in [*((seams, set()) for seams in seams_of(target)), *seams_and_spans_of(target)]:
             counted = Counted()
-            made = cut_code(code, seams, counted.receiver, set() if spans else None, spans=spans)
+            values = set[int]() if spans else None
+            made = cut_code(code, seams, counted.receiver, values, spans=spans, clock=lambda: seams_timed)
             if made is None:
                 continue
             assert original_of(made) is code
