@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,14 +34,47 @@ def _dynamic(name: str) -> Program:
     return Program(name, lambda n, folder: [str(HERE / "dynamic" / f"{name}.py"), "--steps", str(n)])
 
 
-def _repeated(file: Path) -> Program:
-    return Program(file.stem, lambda n, folder: [str(HERE / "repeat.py"), str(file), str(n)], probe=10)
+def lengthened(source: str, n: int) -> str:
+    """The program with ``n`` rounds of its training loop, or its last one, or ``n`` times the statement that trains."""
+    tree = ast.parse(source)
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and _is_counted(node)]
+    training = [loop for loop in loops if _trains(loop)]
+    last = [loop for loop in loops if loop in tree.body][-1:]
+    if chosen := training[-1:] or last:  # the innermost comes last
+        chosen[0].iter = _range(n)
+    else:
+        step = next(one for one in tree.body if _trains(one))
+        tree.body[tree.body.index(step)] = ast.For(ast.Name("_", ast.Store()), _range(n), [step], [])
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _trains(node: ast.AST) -> bool:
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute))
+    return any(call.func.attr == "backward" for call in calls if isinstance(call.func, ast.Attribute))
+
+
+def _is_counted(loop: ast.For) -> bool:
+    return isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range"
+
+
+def _range(n: int) -> ast.Call:
+    return ast.Call(ast.Name("range", ast.Load()), [ast.Constant(n)], [])
+
+
+def _lengthened(file: Path) -> Program:
+    def command(n: int, folder: str) -> list[str]:
+        script = Path(folder) / file.name
+        libraries = f"import sys\nsys.path.append({str(file.parent / 'site-packages')!r})\n"
+        script.write_text(libraries + lengthened(file.read_text(encoding="utf-8"), n), encoding="utf-8")
+        return [str(script)]
+
+    return Program(file.stem, command)
 
 
 def findings_corpus() -> list[Program]:
     """Those of its programs that train, and end as programs do."""
     files = sorted(file for file in CORPUS.glob("*.py") if not file.stem.startswith("mp9"))
-    return [_repeated(file) for file in files if ".backward()" in file.read_text(encoding="utf-8")]
+    return [_lengthened(file) for file in files if ".backward()" in file.read_text(encoding="utf-8")]
 
 
 PROGRAMS = {
