@@ -81,40 +81,51 @@ class _Instances:
         self._live: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._left: dict[_Place, list[Any]] = {}
         self._shared: dict[_Place, Any] = {}
-        self._lock = threading.RLock()  # re-entrant: a weak reference may be cleared while we hold it
+        self.lock = threading.RLock()  # re-entrant: a weak reference may be cleared while we hold it
 
     def get(self, obj: Any) -> Any:
         entry = self._live.get(id(obj))
         return entry[1] if entry is not None and entry[0]() is obj else None
 
-    def get_or_make(self, obj: Any, caller: FrameType | None, make: Callable[[], Any], *, shared: bool) -> Any:
-        place = (_class_name(type(obj)), caller.f_code if caller else None, caller.f_lasti if caller else -1)
-        with self._lock:
-            left = self._left.get(place)
-            region = self._shared.get(place) if shared else left.pop() if left else None
-            if region is None:
-                region = make()
-            if region is None:
-                return None
-            if shared:
-                self._shared[place] = region
-            number = id(obj)
-
-            def died(ref: weakref.ref[Any]) -> None:
-                with self._lock:
-                    entry = self._live.get(number)
-                    if entry is not None and entry[0] is ref:
-                        del self._live[number]
-                        if not shared:
-                            self._left.setdefault(place, []).append(entry[1])
-
-            self._live[number] = (weakref.ref(obj, died), region)
+    def adopt(self, obj: Any, caller: FrameType | None) -> Any:
+        """Gives an object the region of another one of its class that was called from the same location, if there is one."""
+        place = _place(obj, caller)
+        with self.lock:
+            left, shared = self._left.get(place), self._shared.get(place)
+            region = shared if shared is not None else left.pop() if left else None
+            if region is not None:
+                self._add(obj, place, region, shared=shared is not None)
             return region
 
+    def add(self, obj: Any, caller: FrameType | None, region: Any, *, shared: bool) -> None:
+        """Gives an object a new region, which others may get later. ``shared``: while it is alive, too."""
+        place = _place(obj, caller)
+        with self.lock:
+            if shared:
+                self._shared[place] = region
+            self._add(obj, place, region, shared=shared)
+
+    def _add(self, obj: Any, place: _Place, region: Any, *, shared: bool) -> None:
+        number = id(obj)
+
+        def died(ref: weakref.ref[Any]) -> None:
+            with self.lock:
+                entry = self._live.get(number)
+                if entry is not None and entry[0] is ref:
+                    del self._live[number]
+                    if not shared:
+                        self._left.setdefault(place, []).append(entry[1])
+
+        self._live[number] = (weakref.ref(obj, died), region)
+
     def clear(self) -> None:
-        with self._lock:
+        with self.lock:
             for known in (self._live, self._left, self._shared):
                 known.clear()
+
+
+def _place(obj: Any, caller: FrameType | None) -> _Place:
+    return _class_name(type(obj)), caller.f_code if caller else None, caller.f_lasti if caller else -1
 
 
 @dataclass(frozen=True)
@@ -295,15 +306,22 @@ class Discovery:
     def _new_region(self, instances: _Instances, thing: Any, target: Callable[..., Any]) -> Any:
         """The region of a module or an optimizer that is called for the first time."""
         caller = _caller()
+        with instances.lock:
+            region = instances.adopt(thing, caller) or self._made_region(instances, thing, target, caller)
+        self._step_functions.made(region)
+        return region
+
+    def _made_region(self, instances: _Instances, thing: Any, target: Callable[..., Any], caller: FrameType | None) -> Any:
         is_module = instances is self._modules
         name = type(thing).__name__
         variable = naming.variable_of(thing, caller, method=not is_module)
         defined = (thing.__dict__.get("forward") or type(thing).forward) if is_module else target
         place = naming.definition_of(defined) or naming.call_site(naming.user_frame(caller))
-        label = f"{variable}: {name}" if variable else name
-        make = functools.partial(self._make, "module" if is_module else "optimizer", label, place, target)
-        region = instances.get_or_make(thing, caller, make, shared=is_module and naming.created_for_this_call(caller))
-        self._step_functions.made(region)
+        region = self._make(
+            "module" if is_module else "optimizer", f"{variable}: {name}" if variable else name, place, target
+        )
+        if region is not None:
+            instances.add(thing, caller, region, shared=is_module and naming.created_for_this_call(caller))
         return region
 
     def _patch_optimizers(self, base: Any, is_compiling: Callable[[], bool]) -> None:
