@@ -6,9 +6,10 @@ A training loop is the innermost loop in whose body `backward` and an optimizer'
 from __future__ import annotations
 
 import ast
+import builtins
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from types import CodeType
 from typing import Any
@@ -30,20 +31,30 @@ def may_train(source: bytes) -> bool:
 
 
 def trains(statements: Sequence[ast.stmt]) -> bool:
-    """Whether ``statements`` call `step`, and `backward` on something that they have computed."""
+    """Whether ``statements`` call `step`, and `backward` on something that they compute."""
     called = [
         node.func for node in own_nodes(statements) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     ]
-    losses = {
-        ast.unparse(part)
-        for function in called
-        if function.attr == "backward"
-        for part in ast.walk(function.value)
-        if isinstance(part, _Named)
-    }
+    if all(function.attr != "step" for function in called):
+        return False
     attributes = (node for node in own_nodes(statements) if isinstance(node, ast.Attribute))
     computed = {ast.unparse(node) for node in attributes if isinstance(node.ctx, ast.Store)} | bound_names(statements)
-    return any(function.attr == "step" for function in called) and bool(losses & computed)
+    return any(_is_computed(function.value, computed) for function in called if function.attr == "backward")
+
+
+def _is_computed(loss: ast.expr, computed: Collection[str]) -> bool:
+    """Whether ``loss`` has something ``computed`` in it, or a call of a function or module of the program's, as in
+    `criterion(model(x), y)`; a method of something else may only change it: `scaler.scale(loss)`, `loss.mean()`."""
+    parts = list(ast.walk(loss))
+    if any(ast.unparse(part) in computed for part in parts if isinstance(part, _Named)):
+        return True
+    return any(isinstance(part, ast.Call) and part.args and _is_own(part.func) for part in parts)
+
+
+def _is_own(function: ast.expr) -> bool:
+    if isinstance(function, ast.Attribute):
+        return isinstance(function.value, ast.Name) and function.value.id == "self"
+    return isinstance(function, ast.Name) and not hasattr(builtins, function.id)
 
 
 class _Finder(ast.NodeVisitor):

@@ -143,6 +143,9 @@ def test_two_kinds_of_exits_in_a_module_need_a_loop_that_ends_with_them() -> Non
         "opt.step()",  # no backward pass
         "loss.backward()",
         "other.backward()\n            opt.step()",  # computed outside
+        "(other / 2).mean().backward()\n            opt.step()",
+        "model.scale(other).backward()\n            opt.step()",
+        "sum(other).backward()\n            opt.step()",
         "loss.backward()\n            opt.step()\n            print(locals())",
     ],
 )
@@ -155,6 +158,28 @@ def test_other_loops_stay_as_they_are(body: str) -> None:
     unused = "loss.backward() opt.step()"
     """
     assert Runs(source).stretches == []
+
+
+@pytest.mark.parametrize("loss", ["model(part)", "model(model(i)).backward()", "self.model(i).backward()", "model(i)"])
+def test_the_loss_may_have_no_name(loss: str) -> None:
+    """And the loop around is none of its own."""
+    runs = Runs(
+        f"""
+        class Trainer:
+            def run(self, opts):
+                for opt in opts:
+                    self.model = model = part = Part()
+                    for i in range(3):
+                        {loss}.backward()
+                        opt.step()
+                return part.n
+
+        result = Trainer().run([Part(), Part()])
+        """
+    )
+    assert [stretch.lines for stretch in runs.stretches] == [range(7, 9)]
+    plain, cut = runs.run()
+    assert plain == cut and runs.calls == 6
 
 
 def test_the_loss_may_be_an_attribute() -> None:
