@@ -13,6 +13,7 @@ from magpy_core._compat.cpython.layout import bound_object
 from magpy_core._compat.torch.function_apply import applied_class
 from magpy_core._compat.torch.scripts import SCRIPTED
 from magpy_core._compat.torch.surroundings import watched
+from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
@@ -34,6 +35,7 @@ FAST_PATHS = frozenset(
     for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
 )
 """These compute differently if a mode is active: MagPy's own mode must not count."""
+_MOST_OPERATIONS = 30_000  # of a graph: a compiler takes hours for more, and the recording is slow
 
 
 class Dispatch(Tracker):
@@ -50,6 +52,9 @@ class Dispatch(Tracker):
         self.journal.site = site
         if self.basics.decisions.are_too_many:
             self.basics.decisions.give_up(site)
+        if len(self.ledger.ops.graph.nodes) > _MOST_OPERATIONS:
+            text = f"{HERE} runs in a call of more than {_MOST_OPERATIONS:,} operations, too many for one graph."
+            self.journal.abort(text, site, "MP902", "Compile what a round of the loop calls, instead of the loop.")
         self.basics.pauses.in_call = False
         self.basics.stack.enter(site, consumer_of(fn), number_read_from(fn, args))
         if self.basics.stack.torch is not None:

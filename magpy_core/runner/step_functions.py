@@ -143,8 +143,8 @@ class StepFunctions:
         self.steps = steps
         self._local = _Local()
         self._candidates: dict[CodeType, _Candidate] = {}
-        self._parts: list[tuple[frozenset[_Activation], Any]] = []
-        """Regions, with the calls that were running when they were made."""
+        self._parts: dict[int, tuple[frozenset[_Activation], Any]] = {}
+        """Regions by identity, with the calls that were running when they were last given to a module or optimizer."""
 
     @property
     def within(self) -> float:
@@ -154,7 +154,7 @@ class StepFunctions:
         """Forgets all functions, which get their own code: the collector does not see that code holds what stands in."""
         for function in [one for candidate in self._candidates.values() for one in candidate.functions]:
             function.release()
-        self._candidates, self._parts, self._local = {}, [], _Local()
+        self._candidates, self._parts, self._local = {}, {}, _Local()
         release_bodies()
 
     def enters(self) -> None:
@@ -177,12 +177,12 @@ class StepFunctions:
         self.enters()
 
     def made(self, region: Any) -> None:
-        """``region`` is the new region of a module or an optimizer, which is being called."""
-        self._parts.append((frozenset(_running()), region))
+        """``region`` is that of a module or an optimizer, which is being called for the first time."""
+        self._parts[id(region)] = (frozenset(_running()), region)
 
     def parts(self, activation: _Activation) -> list[Any]:
         """The regions that were made in a call, or in calls of it."""
-        return [region for running, region in self._parts if activation in running]
+        return [region for running, region in list(self._parts.values()) if activation in running]
 
     def stepped(self, optimizer: Any) -> None:
         """A step of ``optimizer`` has run, outside of any region of a function."""

@@ -11,6 +11,7 @@ import torch
 
 import magpy_core
 from magpy_core.opgraph import conditions
+from magpy_core.recording import dispatch
 from magpy_core.recording.access import reads
 from magpy_core.regions.api import region_of
 
@@ -102,3 +103,25 @@ def test_a_call_that_asks_for_values_without_end_is_not_recorded_to_its_end() ->
     found = region_of(compiled)
     assert found.disabled and not found.captures
     assert any("asked for tensor values 2000 times" in finding.message for finding in found.findings.values())
+
+
+def test_a_call_of_too_many_operations_is_not_recorded_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "_MOST_OPERATIONS", 200)
+    looked_at = []
+
+    def region(x: torch.Tensor, rounds: int) -> torch.Tensor:
+        for _ in range(rounds):
+            looked_at.append(len(looked_at))
+            x = torch.sin(x) * 2
+        return x
+
+    compiled = magpy_core.compile(region, backend="eager")
+    x = torch.ones(2)
+    assert torch.equal(compiled(x, 300), region(x, 300))
+    assert looked_at == list(range(600))
+    found = region_of(compiled)
+    assert not found.captures
+    (finding,) = (one for one in found.findings.values() if one.code == "MP902")
+    assert finding.message.endswith("runs in a call of more than 200 operations, too many for one graph.")
+    few = magpy_core.compile(region, backend="eager")
+    assert torch.equal(few(x, 3), region(x, 3)) and len(region_of(few).captures) == 1
