@@ -198,9 +198,14 @@ class Capture:
         """Whether no other compiled code will take over."""
         return self.stage == self._graphs.last_stage
 
-    def ran_plain(self, seconds: float) -> None:
-        """A call that the capture fits ran as plain Python, because its graphs are being compiled in the background."""
-        self._graphs.ran_plain(seconds)
+    def ran_plain(self, seconds: float, calls: int = 1) -> None:
+        """Calls that the capture fits ran as plain Python, because its graphs are being compiled in the background."""
+        self._graphs.ran_plain(seconds, calls)
+
+    @property
+    def plain(self) -> tuple[int, float]:
+        """How many calls did so, and their seconds."""
+        return self._graphs.plain
 
     @property
     def plain_calls(self) -> int:

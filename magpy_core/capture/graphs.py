@@ -260,9 +260,14 @@ class CompiledGraphs:
         """How long compiling in the background has taken."""
         return sum(compilation.result.seconds for compilation in self._compilations.values() if compilation.state == "done")
 
-    def ran_plain(self, seconds: float) -> None:
-        """A call ran as plain Python because these graphs are not ready."""
-        self.plain_calls += 1
+    @property
+    def plain(self) -> tuple[int, float]:
+        """The calls that ran as plain Python because these graphs were not ready, and their seconds."""
+        return self.plain_calls, self._plain_seconds
+
+    def ran_plain(self, seconds: float, calls: int = 1) -> None:
+        """So many calls ran as plain Python because these graphs are not ready."""
+        self.plain_calls += calls
         self._plain_seconds += seconds
         for compilation in self._compilations.values():  # none of a second stage has started
             compilation.seconds += seconds

@@ -61,6 +61,12 @@ class StepCounts:
         """How many of ``calls`` calls of the region have been made since the last step ended."""
         return calls - self._calls
 
+    def unwatched(self, calls: int, steps: int, *, plain: bool) -> None:
+        """``steps`` steps have ended that nothing has looked at, with ``calls`` calls of the region so far."""
+        self._calls = calls
+        for finding in self._blocking if plain else ():
+            finding.steps += steps
+
     def stepped(self, calls: int, *, plain: bool) -> list[Finding]:
         """A step has ended, with ``calls`` calls of the region so far: the findings that were true in it."""
         found, self._fresh = self._fresh, {}

@@ -27,6 +27,7 @@ from magpy_core.regions.step_report import step_report
 from magpy_core.regions.steps import Steps
 from magpy_core.regions.stretches import cut
 from magpy_core.regions.threads import busy
+from magpy_core.regions.unwatched import Unwatched
 
 if TYPE_CHECKING:
     from magpy_core.findings import TargetReport
@@ -71,6 +72,7 @@ class Session:
             on_left=on_left,
             cut=lambda region: cut(region, self._add_stretch),
         )
+        self._looks = (Unwatched((), self._steps), Unwatched((), self._steps))
         self.current_step = 0
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}
@@ -123,6 +125,20 @@ class Session:
         if self.options.measure or self._steps.observes:
             self._steps.are_whole = whole
             self._steps.stepped()
+
+    def is_calm(self) -> bool:
+        """Whether all calls of regions since the last time this was asked ran in plain Python, and nothing was recorded."""
+        if self.options.overhead is None:
+            return False
+        before, self._looks = self._looks[1], (self._looks[1], Unwatched(self._regions.values(), self._steps))
+        return self._looks[1].is_calm_since(before)
+
+    def rested(self, steps: int) -> None:
+        """``steps`` steps that nothing has looked at, after calls that were calm."""
+        before, now = self._looks
+        self._steps.rested(steps)
+        now.add(list(self._regions.values()), before, steps)
+        self._looks = (now, Unwatched(self._regions.values(), self._steps))
 
     def _step_ended(self, kind: str, timed: bool) -> None:
         for region in self._regions.values():

@@ -115,6 +115,14 @@ class Steps:
         self.backward.stepped()
         self._on_end(kind if timed else "", self.turns.stepped() or self._is_clear())
 
+    def rested(self, count: int) -> None:
+        """``count`` steps in plain Python that nothing has looked at."""
+        now = perf_counter()
+        seconds, self._began = now - self._began, now
+        self.kinds.extend(bytes([STEP_KINDS.index("plain")]) * count)
+        if count:
+            self.timeline.append(StepSample(self.count, round(seconds / count * 1e3, 3), "plain"))
+
     def _is_clear(self) -> bool:
         """Whether it is known before the end of the window which of the two is faster, and steps are long."""
         if not self.turns.is_open or min(sum(self.plain), sum(self.compiled)) < _LONG_S:

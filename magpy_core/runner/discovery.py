@@ -25,6 +25,7 @@ from typing import Any
 from magpy_core._compat.cpython.collector import collector_paused
 from magpy_core.runner import naming
 from magpy_core.runner.monitoring import Monitoring
+from magpy_core.runner.rest import Rest
 from magpy_core.runner.step_functions import StepFunctions
 from magpy_core.runner.steps import StepsInside
 from magpy_core.runner.tracebacks import is_ours
@@ -153,6 +154,8 @@ class Discovery:
         """Regions of optimizers that call the step of another one."""
         self._plain: Callable[[], bool] = lambda: False
         self._step_functions = StepFunctions(self)
+        self.rest = Rest(self._clock, lambda: monitoring.calm_session)
+        monitoring.before_report = self.rest.end
 
     # -- at each call
 
@@ -170,6 +173,7 @@ class Discovery:
 
     def left(self, region: Any) -> None:
         """Counts the steps inside a call of ``region`` that has returned."""
+        self.rest.looked_at()
         clock = self._clock
         made = clock.announce()
         replayed = self._steps_inside.replayed(region, made)
@@ -189,7 +193,7 @@ class Discovery:
 
     def is_outermost(self) -> bool:
         """Whether what is called now may be a region."""
-        return self._monitoring.active and not self._monitoring.in_region() and not self._plain()
+        return not self.rest.is_on and self._monitoring.active and not self._monitoring.in_region() and not self._plain()
 
     def _make(self, kind: str, name: str, place: tuple[str, int], target: Callable[..., Any]) -> Any:
         name, key, (file, line) = self._numbered(name), (kind, next(self._keys)), place
@@ -248,9 +252,13 @@ class Discovery:
             ImportHook(lambda: before_first_frame(restore), COMPILER).install()
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
 
-    def _passes_back(self) -> None:
+    def _passes_back(self) -> bool:
+        """A backward pass begins. Returns whether its end is to be told, too."""
+        if self.rest.is_on:
+            return False
         self._clock.has_trained = True
         self._step_functions.passes_back()
+        return True
 
     def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
         from torch.nn.parallel import DistributedDataParallel
@@ -260,11 +268,15 @@ class Discovery:
 
         original = base.__call__
         get, clock, outermost, call = self._modules.get, self._clock, self.is_outermost, self._call
-        monitoring = self._monitoring
+        monitoring, rest = self._monitoring, self.rest
 
         def __call__(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():  # first: TorchDynamo traces this function
                 return original(module, *args, **kwargs)
+            if rest.inside:
+                return original(module, *args, **kwargs)
+            if rest.left > 0:
+                return rest.call_module(original, (module, *args), kwargs)
             if monitoring.in_region() and monitoring.active:  # most calls: before anything else
                 return original(module, *args, **kwargs)
             if not outermost():
@@ -349,11 +361,14 @@ class Discovery:
         func = cls.__dict__.get("step")
         if not inspect.isfunction(func):
             return  # inherited (patched where it is defined), or a user's descriptor that we can't replace
+        rest = self.rest
 
         @functools.wraps(func)
         def step(*args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return func(*args, **kwargs)
+            if rest.is_on:
+                return rest.step(func, args, kwargs)
             return self._step(func, args, kwargs)
 
         step.magpy_original = func  # type: ignore[attr-defined]  # recordings see the call of the wrapper only

@@ -40,6 +40,7 @@ class Monitoring:
         self.in_region: Callable[[], bool] = lambda: False  # called at each call of a module
         provider.use(self.start)  # functions that the program compiles itself become regions of this session
         self.on_left: Callable[[Any], None] = lambda region: None  # a call of a region has returned
+        self.before_report: Callable[[], None] = lambda: None
         self._lock = threading.RLock()
         self._closed = False
         self.active = True
@@ -188,7 +189,14 @@ class Monitoring:
                 self._closed = True
                 self._send_report(entrypoint)
 
+    @property
+    def calm_session(self) -> Any:
+        """The session, if calls may be left unwatched: for no one who wants to see each of them."""
+        every = self.timeline is not None or self.clock.limit or not (self.compiles and self.finds_step_functions)
+        return self._session if self.active and not every else None
+
     def _send_report(self, entrypoint: str) -> None:
+        self.before_report()
         if self._session is not None:
             try:
                 self._session.finish()

@@ -19,12 +19,13 @@ from typing import Any, Protocol
 from magpy_core._compat.cpython.counters import count_also
 from magpy_core._compat.cpython.live_objects import LiveObjects
 from magpy_core._compat.torch.warning_filters import no_warnings
+from magpy_core.runner.rest import Rest
 from magpy_core.stretches.cells import Entries, Moved, renewed
 from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.functions import cut_code
 from magpy_core.stretches.loops import trains
 from magpy_core.stretches.names import has_private_names
-from magpy_core.stretches.seam_clock import SeamClock, marks
+from magpy_core.stretches.seam_clock import CurrentClock, marks
 from magpy_core.stretches.stretch import Stretch, code_of, finished
 
 _LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
@@ -34,7 +35,9 @@ _VARYING = 3  # captures because of one statement, which is worth no more of the
 
 
 class Steps(Protocol):
-    """Where regions are made and called."""
+    """Where regions are made and called. ``rest``: calls that are not looked at."""
+
+    rest: Rest
 
     def is_outermost(self) -> bool: ...
     def find_or_none(self, find: Callable[[], Any]) -> Any: ...
@@ -100,8 +103,7 @@ class StepBody:
         self._code: CodeType | None = None
         """Of the statements with smaller stretches in them, or of the stretch of a module."""
         self._is_settled = False
-        self._clock: SeamClock | None = None
-        """Of the seams, once there are some."""
+        self._clock = CurrentClock()
         _bodies.add(self)
         if stretch.scope.is_module:
             self._code = self._finished(code_of(stretch, ()), Cutter(stretch.scope, lambda one: False, trains))
@@ -111,6 +113,8 @@ class StepBody:
             assert self._code is not None
             function = FunctionType(self._code, sys._getframe(1).f_globals)
         steps = self._steps()
+        if steps.rest.is_on:
+            return steps.rest.call(lambda: self._plain(function))
         if self._is_settled or not steps.is_outermost():
             return self._plain(function)
         found = steps.find_or_none(lambda: self._current(function))
@@ -125,6 +129,7 @@ class StepBody:
         self._entries.clear()
         self._parts, self._name = (), str
         self._is_settled = True
+        self._clock.clock = None
 
     def _current(self, function: FunctionType) -> tuple[Moved, _Entry] | None:
         """The entry whose region runs the statements now; None: they run in plain Python, or smaller stretches do."""
@@ -142,12 +147,12 @@ class StepBody:
             self._is_settled = True
             obstacles = entry.obstacles()
             if _may_be_cut(obstacles) and self._cut([*obstacles, *entry.varying_lines()], function):
-                self._clock = entry.trial.end()
+                self._clock.clock = entry.trial.end()
             elif entry.trial is not None:
                 entry.trial.give_up([_of_part(finding, self._stretch, line) for line, finding in self._blocking(obstacles)])
         elif (lines := entry.varying_lines()) and self._cut(lines, function):
             self._is_settled = True
-            self._clock = entry.trial.end()
+            self._clock.clock = entry.trial.end()
         return self._is_settled
 
     def _plain(self, function: FunctionType) -> Any:
@@ -186,7 +191,7 @@ class StepBody:
         inner = cutter.stretches
         receivers: dict[str, Any] = {one.name: StepBody(self._steps, one, self._name, self._parts) for one in inner}
         for seam in cutter.seams:
-            receivers |= marks(seam, lambda: self._clock)
+            receivers |= marks(seam, self._clock)
         scopes = {one.name: one.scope for one in [self._stretch, *inner]}
         return finished(code, receivers, scopes, self._stretch.scope.constants)
 
@@ -218,7 +223,11 @@ class StepCut:
         numbers = [number for _, _, number in code.co_lines() if number is not None]
         self._lines = range(min(numbers), max(numbers) + 1)
         self._variation = Variation(code.co_filename, self._lines)
-        self._clock: SeamClock | None = None
+        self._clock = CurrentClock()
+
+    def release(self) -> None:
+        """The program has ended."""
+        self._clock.clock = None
 
     def made(self) -> CodeType | None:
         """The code with a part of it as a region, if that is news; None: it stays as it is."""
@@ -238,10 +247,10 @@ class StepCut:
 
         made = None
         if not torch_has_compiled():
-            made = cut_code(self._code, seams, self._receiver, is_worth=trains, clock=lambda: self._clock)
+            made = cut_code(self._code, seams, self._receiver, is_worth=trains, clock=self._clock)
         if made is not None:
             keep_out([made])
-            self._clock = self._trial.end()
+            self._clock.clock = self._trial.end()
         return made
 
     def _receiver(self, stretch: Stretch) -> StepBody:

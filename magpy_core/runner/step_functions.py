@@ -56,6 +56,8 @@ class _Function:
     def __matmul__(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         self.calls += 1
         args, kwargs = given
+        if self._finder.steps.rest.is_on:
+            return self._finder.steps.rest.call(self.target, args, kwargs)
         if not self._finder.steps.is_outermost():
             return self.target(*args, **kwargs)
         steps = self._finder.steps
@@ -100,6 +102,8 @@ class _Function:
     def release(self) -> None:
         """The end: its code and this object hold each other."""
         self.restore()
+        if self._cut is not None:
+            self._cut.release()
         self._trial = self._cut = self._stand_in = None
 
     @property

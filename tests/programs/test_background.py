@@ -27,10 +27,14 @@ PROGRAM = """
             net(torch.ones(4, 8)).square().mean().backward()
             optimizer.step()
 
+    def serves():
+        regions = provider.session().regions
+        return bool(regions) and all(region.hits for region in regions)
+
     steps(8)
     if sys.argv[1] == "long":
         end = time.monotonic() + 200
-        while time.monotonic() < end and not all(r.captures[0].is_ready for r in provider.session().regions):
+        while time.monotonic() < end and not serves():
             steps(8)
         steps(60)
     print("ended")
@@ -61,4 +65,30 @@ def test_a_long_program_gets_the_compiled_code(tmp_path: Path) -> None:
     assert ran.outcome.kind == "ok", ran.stderr.decode()
     for region in ran.outcome.report.regions:  # each is timed by turns; a slower one goes back to plain Python then
         assert region.hits >= 10 and region.compile_s and region.eager_ms and region.compiled_ms, region
-    assert len(ran.outcome.report.regions) == 2 and "MP404" not in ran.codes
+    assert [region.kind for region in ran.outcome.report.regions] == ["step"] and "MP404" not in ran.codes
+
+
+def test_short_calls_are_counted_though_most_of_them_are_not_looked_at(tmp_path: Path) -> None:
+    source = """
+    import time, torch
+
+    class Clocked(torch.nn.Linear):
+        def forward(self, x):
+            time.time()
+            return super().forward(x)
+
+    layer = Clocked(2, 2)
+    x, total = torch.ones(1, 2), 0.0
+    for _ in range(6000):
+        total += layer(x).sum().item() > 1e9
+        total += 1
+    print(total)
+    """
+    env = environment()
+    del env["MAGPY_COMPILE"]
+    options = {"steps": 0, "env": env, "session_factory": SESSIONS["magpy"], "backend": "eager"}
+    ran = under_magpy(tmp_path, mode="run", script=write(tmp_path, source), **options)
+    assert ran.outcome.kind == "ok" and ran.stdout == b"6000.0\n", ran.stderr.decode()
+    (region,) = (region for region in ran.outcome.report.regions if region.kind == "module")
+    assert region.calls == 6000
+    assert ran.outcome.report.step is not None and ran.outcome.report.step.count == 6000

@@ -1,0 +1,52 @@
+"""Calls and steps of a program that nothing has looked at: they are taken to be like those that were looked at before.
+
+Key type: Unwatched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from magpy_core.capture.build import Capture
+from magpy_core.regions.steps import Steps
+from magpy_core.regions.view import RegionView
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Of a region's captures: the calls that ran as plain Python instead, and their seconds."""
+
+    calls: int
+    plain_calls: int
+    plain_seconds: float
+
+
+class Unwatched:
+    """Compares two looks at the regions, each after some calls that were looked at."""
+
+    def __init__(self, regions: Iterable[RegionView], steps: Steps) -> None:
+        self._steps = steps.count
+        self._served = 0
+        self._seen: dict[str, _Seen] = {}
+        for region in regions:
+            self._served += region.hits + region.recordings
+            plain = [capture.plain for capture in region.captures]
+            self._seen[region.id] = _Seen(region.calls, sum(n for n, _ in plain), sum(seconds for _, seconds in plain))
+
+    def is_calm_since(self, before: Unwatched) -> bool:
+        """Whether all calls since then ran in plain Python, and nothing was recorded."""
+        return self._served == before._served
+
+    def add(self, regions: Sequence[RegionView], before: Unwatched, steps: int) -> None:
+        """``steps`` more steps have run, as those since ``before`` did."""
+        rate = steps / max(self._steps - before._steps, 1)
+        for region in regions:
+            seen, known = self._seen.get(region.id), before._seen.get(region.id)
+            if seen is None or known is None or (calls := round((seen.calls - known.calls) * rate)) <= 0:
+                continue
+            region.calls += calls
+            region.log.counts.unwatched(region.calls, steps, plain=bool(region.disabled))
+            awaited: Capture | None = region.times.waiting.awaited()
+            if awaited is not None and (plain := round((seen.plain_calls - known.plain_calls) * rate)) > 0:
+                awaited.ran_plain((seen.plain_seconds - known.plain_seconds) * rate, plain)

@@ -1,0 +1,94 @@
+"""Calls that MagPy does not look at, because they are short, and looking at each would make the program notably slower.
+
+As long as nothing is recorded and no compiled code serves, a few calls are looked at now and then, and the others are taken
+to be like them. Key type: Rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from magpy_core.runner.steps import StepClock
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_WINDOW = 64  # calls that are looked at in a row
+_COST_S = 25e-6  # of looking at one
+_SHARE = 0.05  # of the program's time, for that
+_LONGEST_S = 1.0  # without a look
+_MOST = 128 * _WINDOW
+
+
+class Session(Protocol):
+    def is_calm(self) -> bool: ...
+    def rested(self, steps: int) -> None: ...
+
+
+class Rest:
+    """``left``: calls that are not to be looked at; ``inside``: one of them is running, and what it calls is not looked at
+    either. ``session``: None if there may be no rest now."""
+
+    def __init__(self, clock: StepClock, session: Callable[[], Session | None]) -> None:
+        self._clock, self._session = clock, session
+        self.left = 0
+        self.inside = self._is_stepping = self._is_resting = False
+        self._modules = self._steps = 0
+        self._seen, self._since = 0, perf_counter()
+
+    @property
+    def is_on(self) -> bool:
+        return self.left > 0 or self.inside
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = _NONE) -> Any:
+        """A call that is not looked at."""
+        if self.inside:
+            return function(*args, **kwargs)
+        self.left -= 1
+        self.inside = True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.inside = False
+
+    def call_module(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._modules += not self.inside
+        return self.call(function, args, kwargs)
+
+    def step(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The step of an optimizer, or of one that it wraps."""
+        if self._is_stepping:
+            return function(*args, **kwargs)
+        self._is_stepping = True
+        self._steps += 1
+        try:
+            return self.call(function, args, kwargs)
+        finally:
+            self._is_stepping = False
+
+    def looked_at(self) -> None:
+        """A call has been looked at, and its step has not ended yet."""
+        if self._is_resting:
+            self.end()
+        self._seen += 1
+        if self._seen >= _WINDOW:
+            self._decide()
+
+    def _decide(self) -> None:
+        now = perf_counter()
+        seconds, self._since, self._seen = now - self._since, now, 0
+        session = self._session()
+        if session is not None and session.is_calm() and _WINDOW * _COST_S > _SHARE * seconds:
+            self.left = min(_MOST, int(_WINDOW * _LONGEST_S / seconds))
+            self._is_resting = True
+
+    def end(self) -> None:
+        """Counts the calls that were not looked at."""
+        session = self._session()
+        if self._is_resting and session is not None:
+            self._clock.rested(self._modules, self._steps)
+            session.rested(self._steps if self._clock.has_optimizer else self._modules)
+        self.left = self._modules = self._steps = self._seen = 0
+        self._is_resting = False
+        self._since = perf_counter()

@@ -1,0 +1,112 @@
+"""Short calls of which nothing comes are mostly not looked at, and are counted all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from magpy_core.runner import rest
+from magpy_core.runner.rest import Rest
+from magpy_core.runner.steps import StepClock
+
+NOW = [0.0]
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "perf_counter", lambda: NOW[0])
+
+
+class World:
+    """A program whose calls go through ``call``, as those of modules do. ``looks``: how many were looked at."""
+
+    def __init__(self, seconds: float, *, calm: bool = True, has_session: bool = True) -> None:
+        self.seconds, self.calm = seconds, calm
+        self.clock = StepClock(0)
+        self.rest = Rest(self.clock, lambda: self if has_session else None)
+        self.looks = self.rested_steps = 0
+
+    def is_calm(self) -> bool:
+        return self.calm
+
+    def rested(self, steps: int) -> None:
+        self.rested_steps += steps
+
+    def call(self, body: Callable[[], Any] = lambda: None) -> None:
+        if self.rest.is_on:
+            self.rest.call_module(self.run, (body,), {})
+            return
+        self.looks += 1
+        self.run(body)
+        self.rest.looked_at()
+        self.clock.module_called()
+
+    def run(self, body: Callable[[], Any]) -> None:
+        NOW[0] += self.seconds
+        body()
+
+
+@pytest.mark.parametrize("number", [10, 64, 65, 200, 5000, 20011])
+def test_short_calls_are_counted_whether_they_were_looked_at_or_not(number: int) -> None:
+    world = World(1e-4)
+    for _ in range(number):
+        world.call()
+    world.rest.end()
+    assert world.looks + world.rested_steps == number == world.clock.count
+    assert world.looks <= 64 * (1 + number / (64 * 100))
+
+
+def test_looking_takes_a_small_part_of_the_time() -> None:
+    world = World(1e-5)
+    for _ in range(200_000):
+        world.call()
+    assert world.looks * rest._COST_S < 0.05 * 200_000 * (1e-5 + rest._COST_S)
+
+
+def test_there_is_a_look_at_least_once_a_second() -> None:
+    world = World(4e-4)
+    for _ in range(64):
+        world.call()
+    assert 0.9 <= world.rest.left * 4e-4 <= 1.0
+
+
+@pytest.mark.parametrize(
+    "given", [{"seconds": 1e-3}, {"seconds": 1e-4, "calm": False}, {"seconds": 1e-4, "has_session": False}]
+)
+def test_long_calls_and_those_of_which_something_comes_are_looked_at(given: dict[str, Any]) -> None:
+    world = World(**given)
+    for _ in range(1000):
+        world.call()
+    assert world.looks == 1000
+
+
+def test_what_a_call_calls_is_a_part_of_it_even_if_it_is_the_last_one() -> None:
+    world = World(1e-4)
+    outer = 0
+    while world.looks < 65:
+        rests = world.rest.is_on
+        outer += rests
+        world.call(world.call if rests else lambda: None)
+    assert world.rested_steps == outer > 1000, "not those inside"
+
+
+def test_a_step_of_an_optimizer_that_wraps_another_one_is_one_step() -> None:
+    world = World(1e-4)
+    world.clock.has_optimizer = True
+    for _ in range(64):
+        world.call()
+    for _ in range(10):
+        world.rest.step(lambda: world.rest.step(lambda: None, (), {}), (), {})
+    world.rest.end()
+    assert world.rested_steps == world.clock.count == 10
+
+
+def test_an_exception_ends_the_call() -> None:
+    world = World(1e-4)
+    for _ in range(64):
+        world.call()
+    with pytest.raises(ZeroDivisionError):
+        world.call(lambda: 1 / 0)
+    assert not world.rest.inside and world.rest.left > 0
