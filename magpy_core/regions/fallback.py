@@ -17,10 +17,10 @@ _MOST_VARIED = 3  # more captures of a stretch because of one value
 
 
 class Replacement(Protocol):
-    """What calls of a region go to. ``seams``: times what is in no stretch."""
+    """What calls of a region go to. ``timed_seams``: the times of what is in no stretch."""
 
     @property
-    def seams(self) -> SeamClock | None: ...
+    def timed_seams(self) -> SeamClock | None: ...
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
 

@@ -469,7 +469,7 @@ class Region:
         for finding in performance_findings(self, steps):
             self.log.add(finding)
         costs = self.times.costs
-        seams = self.fallback.stretches.seams if self.fallback.stretches is not None else None
+        seams = self.fallback.stretches.timed_seams if self.fallback.stretches is not None else None
         self.log.notify(costs.assign(self.findings.values(), self.times.compiled, self.calls, steps, seams))
 
     def summary(self) -> RegionSummary:

@@ -130,15 +130,17 @@ class Session:
         """Whether all calls of regions since the last time this was asked ran in plain Python, and nothing was recorded."""
         if self.options.overhead is None:
             return False
-        before, self._looks = self._looks[1], (self._looks[1], Unwatched(self._regions.values(), self._steps))
-        return self._looks[1].is_calm_since(before)
+        before, now = self._looks[1], Unwatched(list(self._regions.values()), self._steps)
+        self._looks = (before, now)
+        return now.is_calm_since(before)
 
-    def rested(self, steps: int) -> None:
-        """``steps`` steps that nothing has looked at, after calls that were calm."""
+    def rested(self, steps: int, rate: float) -> None:
+        """``steps`` steps that nothing has looked at, after calls that were calm, and ``rate`` times as many calls."""
         before, now = self._looks
         self._steps.rested(steps)
-        now.add(list(self._regions.values()), before, steps)
-        self._looks = (now, Unwatched(self._regions.values(), self._steps))
+        regions = list(self._regions.values())
+        now.add(regions, before, steps, rate)
+        self._looks = (now, Unwatched(regions, self._steps))
 
     def _step_ended(self, kind: str, timed: bool) -> None:
         for region in self._regions.values():

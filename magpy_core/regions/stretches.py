@@ -121,6 +121,11 @@ class Stretches:
         return self._trial.pays
 
     @property
+    def timed_seams(self) -> SeamClock | None:
+        """None if the region is plain Python: then a seam costs what stretches would save, which is not known."""
+        return None if self.pays is False else self.seams
+
+    @property
     def regions(self) -> list[Region]:
         """Those of the stretches."""
         return [entry.region for served in self.served.values() for entry in served.entries]
@@ -213,7 +218,7 @@ def _is_small(capture: Capture) -> bool:
 class _PlainPython:
     """Takes the place of a stretch's captures, which is cut no further by itself."""
 
-    seams = None
+    timed_seams = None
 
     def __init__(self, region: Region) -> None:
         self._region = region

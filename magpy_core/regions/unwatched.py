@@ -38,9 +38,11 @@ class Unwatched:
         """Whether all calls since then ran in plain Python, and nothing was recorded."""
         return self._served == before._served
 
-    def add(self, regions: Sequence[RegionView], before: Unwatched, steps: int) -> None:
-        """``steps`` more steps have run, as those since ``before`` did."""
-        rate = steps / max(self._steps - before._steps, 1)
+    def add(self, regions: Sequence[RegionView], before: Unwatched, steps: int, rate: float) -> None:
+        """``steps`` more steps have run, as those since ``before`` did; or about ``rate`` times as many calls, if these were
+        in no step."""
+        known_steps = self._steps - before._steps
+        rate = steps / known_steps if known_steps else rate
         for region in regions:
             seen, known = self._seen.get(region.id), before._seen.get(region.id)
             if seen is None or known is None or (calls := round((seen.calls - known.calls) * rate)) <= 0:

@@ -155,7 +155,7 @@ class Discovery:
         self._plain: Callable[[], bool] = lambda: False
         self._step_functions = StepFunctions(self)
         self.rest = Rest(self._clock, lambda: monitoring.calm_session)
-        monitoring.before_report = self.rest.end
+        monitoring.before_report = lambda: self._count(self.rest.end)
 
     # -- at each call
 
@@ -173,7 +173,7 @@ class Discovery:
 
     def left(self, region: Any) -> None:
         """Counts the steps inside a call of ``region`` that has returned."""
-        self.rest.looked_at()
+        self._count(self.rest.looked_at)
         clock = self._clock
         made = clock.announce()
         replayed = self._steps_inside.replayed(region, made)
@@ -181,6 +181,12 @@ class Discovery:
             clock.optimizer_stepped(replayed)
         if (made or replayed) and getattr(self._local, "called", None) is not region:
             clock.check()  # the program has compiled it: nothing of ours follows
+
+    def _count(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as exc:
+            self._monitoring.failed("MagPy could not count the program's calls", exc)
 
     def call_function(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the region of a function; without an optimizer, its calls count as module calls."""

@@ -23,7 +23,7 @@ _MOST = 128 * _WINDOW
 
 class Session(Protocol):
     def is_calm(self) -> bool: ...
-    def rested(self, steps: int) -> None: ...
+    def rested(self, steps: int, rate: float) -> None: ...
 
 
 class Rest:
@@ -34,7 +34,7 @@ class Rest:
         self._clock, self._session = clock, session
         self.left = 0
         self.inside = self._is_stepping = self._is_resting = False
-        self._modules = self._steps = 0
+        self._calls = self._modules = self._steps = 0
         self._seen, self._since = 0, perf_counter()
 
     @property
@@ -46,6 +46,7 @@ class Rest:
         if self.inside:
             return function(*args, **kwargs)
         self.left -= 1
+        self._calls += 1
         self.inside = True
         try:
             return function(*args, **kwargs)
@@ -80,7 +81,7 @@ class Rest:
         seconds, self._since, self._seen = now - self._since, now, 0
         session = self._session()
         if session is not None and session.is_calm() and _WINDOW * _COST_S > _SHARE * seconds:
-            self.left = min(_MOST, int(_WINDOW * _LONGEST_S / seconds))
+            self.left = min(_MOST, int(_WINDOW * _LONGEST_S / max(seconds, 1e-6)))
             self._is_resting = True
 
     def end(self) -> None:
@@ -88,7 +89,7 @@ class Rest:
         session = self._session()
         if self._is_resting and session is not None:
             self._clock.rested(self._modules, self._steps)
-            session.rested(self._steps if self._clock.has_optimizer else self._modules)
-        self.left = self._modules = self._steps = self._seen = 0
+            session.rested(self._steps if self._clock.has_optimizer else self._modules, self._calls / _WINDOW)
+        self.left = self._calls = self._modules = self._steps = self._seen = 0
         self._is_resting = False
         self._since = perf_counter()

@@ -167,6 +167,10 @@ def test_a_seams_finding_says_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> 
     region.finish()
     (found,) = (one for one in region.findings.values() if one.code == "MP103")
     assert found.cost_ms == 250.0
+    monkeypatch.setattr(type(region.fallback.stretches), "pays", False)
+    found.cost_ms = None
+    region.finish()
+    assert found.cost_ms is None, "it keeps the region in plain Python, and what that costs is not known"
     assert found.location.range.start.line == Slow.forward.__code__.co_firstlineno + 3
 
 

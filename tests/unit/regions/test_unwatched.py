@@ -50,13 +50,21 @@ def test_calls_are_as_many_as_in_the_steps_before() -> None:
     now = Unwatched(regions, steps)
     assert now.is_calm_since(before)
     steps.rested(200)
-    now.add(regions, before, 200)
+    now.add(regions, before, 200, 1.0)
     assert [one.calls for one in regions] == [230, 460, 0]
     assert capture.plain == (230, 115.0)
     assert finding.steps == 230
     assert steps.count == steps.plain_count == 230
     run(steps, regions[:2], 1)
     assert finding.steps == 231 and steps.count == 231
+
+
+def test_calls_in_no_step_are_counted_by_their_rate() -> None:
+    steps, one = Steps(), region("a")
+    before = Unwatched([one], steps)
+    one.calls += 64
+    Unwatched([one], steps).add([one], before, 0, 2.5)
+    assert one.calls == 64 + 160 and steps.count == 0
 
 
 def test_what_was_recorded_or_served_is_not_calm() -> None:

@@ -27,12 +27,14 @@ class World:
         self.clock = StepClock(0)
         self.rest = Rest(self.clock, lambda: self if has_session else None)
         self.looks = self.rested_steps = 0
+        self.rates: list[float] = []
 
     def is_calm(self) -> bool:
         return self.calm
 
-    def rested(self, steps: int) -> None:
+    def rested(self, steps: int, rate: float) -> None:
         self.rested_steps += steps
+        self.rates.append(rate)
 
     def call(self, body: Callable[[], Any] = lambda: None) -> None:
         if self.rest.is_on:
@@ -54,6 +56,7 @@ def test_short_calls_are_counted_whether_they_were_looked_at_or_not(number: int)
     for _ in range(number):
         world.call()
     world.rest.end()
+    assert sum(world.rates) == world.rested_steps / 64
     assert world.looks + world.rested_steps == number == world.clock.count
     assert world.looks <= 64 * (1 + number / (64 * 100))
 
