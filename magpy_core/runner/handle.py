@@ -28,6 +28,8 @@ from magpy_core.runner.verdict import Collector, Ended
 _END_WITHIN = 1.8
 """Seconds after which this process kills a run that should have ended. The supervisor needs at most 1.5."""
 _STACKS_WITHIN = 0.3
+_BEGINS_WITHIN = 2.0
+"""Seconds within which a program that runs should have been heard of."""
 
 
 class Program:
@@ -41,6 +43,7 @@ class Program:
         self._open = True
         self._decoder = Decoder()
         self._t_hello: float | None = None
+        self.has_begun = threading.Event()
         os.set_blocking(commands, False)
 
     def send_request(self, python: str, process: subprocess.Popen[bytes]) -> None:
@@ -78,7 +81,10 @@ class Program:
         messages = self._decoder.feed(data) if data else self._decoder.close()
         if self._t_hello is None and any(m["type"] == "hello" for m in messages):
             self._t_hello = time.monotonic()
-        return not data, [m for m in messages if self.collector.take(m) is not None]
+        taken = [m for m in messages if self.collector.take(m) is not None]
+        if not data or self._t_hello is not None:
+            self.has_begun.set()
+        return not data, taken
 
     def finish(self, start: float) -> tuple[list[Message], Outcome]:
         """The remaining messages, and how the program ended."""
@@ -265,7 +271,9 @@ class RunHandle:
         threading.Thread(target=_ensure_ended, args=(process,), daemon=True, name="magpy-cancel").start()
 
     def interrupt(self) -> None:
-        """Like Ctrl-C in a terminal: SIGINT to the program's process group."""
+        """Like Ctrl-C in a terminal: SIGINT to the program's process group. The program may run, and have printed something,
+        before whoever reads its messages has learned of it: waits for that a moment."""
+        self._programs[0].has_begun.wait(_BEGINS_WITHIN)
         pid = self._programs[0].collector.pid
         if pid is None:
             self.cancel(wait=False)

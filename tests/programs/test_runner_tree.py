@@ -348,6 +348,19 @@ def test_interrupt_is_ctrl_c(tmp_path: Path) -> None:
     assert lines.data.endswith(b"saved\n")
 
 
+def test_an_interrupt_before_a_message_was_read_is_one(tmp_path: Path) -> None:
+    waits = "import os, threading\ntry:\n    print(os.getpid(), flush=True)\n    threading.Event().wait()\n"
+    write(tmp_path, f"{waits}except KeyboardInterrupt:\n    print('saved')\n")
+    lines = Lines()
+    with launch(request(tmp_path, script="prog.py", stdout=lines)) as handle:
+        lines.processes()
+        thread = threading.Thread(target=handle.interrupt)
+        thread.start()
+        assert handle.outcome.kind == "ok"
+        thread.join()
+    assert lines.data.endswith(b"saved\n")
+
+
 @pytest.mark.parametrize(("ends", "kind", "codes"), [("pass", "cancelled", []), ("1 / 0", "failed", ["MP905"])])
 def test_the_users_interrupt_is_no_failure_of_the_program(tmp_path: Path, ends: str, kind: str, codes: list[str]) -> None:
     waits = "import os, threading\ntry:\n    print(os.getpid(), flush=True)\n    threading.Event().wait()\n"
