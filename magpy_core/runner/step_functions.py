@@ -175,9 +175,9 @@ class StepFunctions:
             local.within += perf_counter() - local.began
 
     def passes_back(self) -> None:
-        """A backward pass begins."""
-        if self.steps.is_outermost():
-            self._local.passed = frozenset(_running())
+        """A backward pass begins. One in a region, as in the step of an optimizer with a closure, makes no function one that
+        runs both; what ran at an earlier pass may have ended, and its frame's address be another's."""
+        self._local.passed = frozenset(_running()) if self.steps.is_outermost() else frozenset()
         self.enters()
 
     def made(self, region: Any) -> None:
