@@ -25,6 +25,7 @@ from lsp_server.features.finding_filter import FindingFilter
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.settings import Settings
 from lsp_server.features.summary import count, findings_line, report_text, severity_counts
+from lsp_server.features.tables import is_table_file
 from lsp_server.features.tracking import Tracker
 from lsp_server.formats import step_text
 from lsp_server.formats.live import LiveRun
@@ -65,6 +66,7 @@ class Client(Protocol):
     def output(self, run: Run, stream: str, data: bytes) -> None: ...
     def changed(self, keys: set[str]) -> None: ...
     def lenses_changed(self) -> None: ...
+    def check_table(self, key: str) -> None: ...
 
 
 class Run:
@@ -297,7 +299,11 @@ class RunManager:
             run.state = RunState.DONE if only_kernels else run.stop_as
         except Refused as refusal:
             self._begin(run)
-            self._client.changed({key for finding in refusal.findings for key in run.found.add(finding)})
+            keys = {key for finding in refusal.findings for key in run.found.add(finding)}
+            for key in keys:
+                if is_table_file(key):
+                    self._client.check_table(key)  # it may have changed without the client's telling
+            self._client.changed(keys)
             run.state, run.failure = RunState.FAILED, str(refusal)
         except Exception as error:
             log.exception("run %d of %s failed", run.id, run.target.entrypoint)

@@ -425,6 +425,16 @@ async def test_a_broken_table_is_a_diagnostic_in_it(client: Client, lab: Lab) ->
     assert lab.noted("request.json") is None
 
 
+async def test_a_table_that_changed_unseen_is_read_again_by_a_run(client: Client, lab: Lab) -> None:
+    table = lab.folder / "pyproject.toml"
+    table.write_text("[tool.magpy]\nsteps = 2\n")
+    await client.command("magpy.check", {"uri": client.open(lab.program)})  # by now, the server has read it
+    table.write_text('[tool.magpy]\nsteps = "many"\n')
+    await client.command("magpy.check", {"uri": client.open(lab.program)})
+    (found,) = await client.diagnostics_where(table.as_uri(), lambda d: d, "MP910")
+    assert found["code"] == "MP910" and found["range"]["start"]["line"] == 1
+
+
 async def test_other_clients_get_a_message_box_for_failures(server: Client, lab: Lab) -> None:
     lab.scenario("sys.exit(7)")
     capabilities = {k: v for k, v in VSCODE.items() if k != "experimental"}
