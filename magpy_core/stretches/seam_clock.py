@@ -161,8 +161,12 @@ def marked(seam: Seam, statement: ast.stmt) -> list[ast.stmt]:
     begin, end = _mark(seam.name, statement), _mark(seam.end_name, statement)
     made = copy.copy(statement)
     if isinstance(made, ast.Return) and made.value is not None:
-        name = ast.copy_location(ast.Constant(seam.end_name), made.value)
-        made.value = ast.copy_location(ast.BinOp(name, ast.MatMult(), made.value), made.value)
+        # in a tuple: an operator can't give NotImplemented
+        ended = ast.BinOp(ast.Constant(seam.end_name), ast.MatMult(), ast.Tuple([made.value], ast.Load()))
+        value = ast.Subscript(ended, ast.Constant(0), ast.Load())
+        for node in (value, ended, ended.left, ended.right, value.slice):
+            ast.copy_location(node, made.value)
+        made.value = value
         return [begin, made]
     for block in _blocks(made):
         block[:] = [copy.deepcopy(end), *block]

@@ -81,6 +81,21 @@ def test_what_a_function_returns() -> None:
     assert timed.takes(2) == 2.0
 
 
+def compares(n: int) -> Any:
+    n += take(1.0, 1)
+    return take(2.0, NotImplemented)
+
+
+def unpacks(n: int) -> Any:
+    n += take(1.0, 1)
+    return *take(2.0, [n]), n
+
+
+def test_a_function_may_return_anything() -> None:
+    assert Timed(compares, [2])(1) is NotImplemented
+    assert Timed(unpacks, [2])(1) == (2, 2)
+
+
 def heads(n: int) -> Any:
     seen = []
     if take(2.0, n > 1):
