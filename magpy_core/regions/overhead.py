@@ -13,7 +13,7 @@ from magpy_core._compat.torch.fake import symbolic_sizes_imported
 from magpy_core.regions.last_run import LastRun
 from magpy_core.regions.waiting import Waiting
 
-_TO_RECORD_S, _TO_LOAD_S = 0.5, 2.0  # loading comes before a gain, a recording perhaps before nothing
+_TO_RECORD_S, _TO_LOAD_S = 0.5, 1.0  # loading comes before a gain, a recording perhaps before nothing
 _MOST_GAIN = 0.5  # of a call's time, by compiling it
 _SHARE = 0.05  # of the time the program has run
 _TRIES, _SHARE_IN_VAIN = 2, 0.02  # after so many recordings in vain, so small a share

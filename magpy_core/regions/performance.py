@@ -64,7 +64,7 @@ def _measured(region: RegionView, steps: int) -> Iterator[Finding]:
     retired = any(capture.is_retired for capture in region.captures)
     slower = compared is not None and compared.ratio > _SLOWER
     if retired and not slower:
-        compared = _whole_steps(region) or compared
+        compared = _not_looked_at(region) or _whole_steps(region) or compared
     if compared is not None and (slower or retired):
         yield _slower(region, compared, retired)
     if calls is not None:
@@ -96,6 +96,15 @@ def _whole_steps(region: RegionView) -> _Compared | None:
         return None
     what = f"A whole step with the compiled {region.name}"
     return _Compared(what, *medians, region.times.steps.compiled_count, 1.0)
+
+
+def _not_looked_at(region: RegionView) -> _Compared | None:
+    steps = region.times.steps
+    if steps.watching.pays is not False:
+        return None
+    plain, compiled = median(steps.watching.plain), median(steps.watching.compiled)
+    what = f"The program, from call to call, with the compiled {region.name}"
+    return _Compared(what, plain, compiled, steps.compiled_count, region.calls / steps.count if steps.count else 1.0)
 
 
 def _finding(code: str, region: RegionView, text: str, cost_s: float | None, values: dict[str, str]) -> Finding:

@@ -429,7 +429,8 @@ class Region:
     def retire(self) -> None:
         """Captures that were measured to be slower than plain Python serve no more: calls that they fit run as plain Python.
         Others are captured as before, if finding that out takes little of such a call."""
-        looks = not self.times.guard or median(self.times.guard) < _CHEAP * median(self.times.eager)
+        guard, eager = self.times.guard, self.times.eager
+        looks = not (guard and eager) or median(guard) < _CHEAP * median(eager)
         for capture in self.captures:
             capture.retire(check_guards=looks)
 

@@ -21,6 +21,9 @@ def shown_by(regions: Sequence[RegionView], steps: Steps, seconds: float, before
         times = region.times
         if not region.hits and region.recordings >= _IN_VAIN:
             saves[region.id] = 0.0
+        if region.captures and all(capture.is_retired for capture in region.captures):
+            saves[region.id] = 0.0
+            continue
         if not region.hits or min(len(times.eager), len(times.compiled)) < _ENOUGH:
             continue
         plain, compiled = whole or (median(times.eager), median(times.compiled))

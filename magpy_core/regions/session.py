@@ -142,6 +142,22 @@ class Session:
         now.add(regions, before, steps, rate)
         self._looks = (now, Unwatched(regions, self._steps))
 
+    def compares(self) -> bool:
+        """Whether calls with compiled code are to be compared with calls that nothing looks at."""
+        regions = list(self._regions.values())
+        ready = sum(capture.is_ready for region in regions for capture in region.captures)
+        state = (sum(region.recordings for region in regions), ready)
+        return self._steps.watching.is_wanted(state) and not self._steps.turns.is_open
+
+    def compared(self, compiled: float, plain: float) -> None:
+        """Seconds of a call with compiled code, and of one that nothing looks at."""
+        watching = self._steps.watching
+        watching.add(compiled, plain)
+        if watching.pays is False:
+            for region in self._regions.values():
+                if any(capture.is_ready for capture in region.captures):
+                    region.retire()
+
     def _step_ended(self, kind: str, timed: bool) -> None:
         for region in self._regions.values():
             region.times.stepped(kind)

@@ -11,6 +11,7 @@ from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.passes import BackwardClock
 from magpy_core.regions.turns import Turns
+from magpy_core.regions.watching import Watching
 
 _SAMPLES = 1000  # of the timeline; then every second one goes, again and again
 _ENOUGH = 6  # pairs, for an interval
@@ -43,6 +44,7 @@ class Steps:
         self._on_end = on_end
         self.observes = observes
         self.turns = Turns()
+        self.watching = Watching()
         self.backward = BackwardClock()
         self.now = Happened()
         self.plain: list[float] = []  # seconds of the timed steps; the n-th of either kind were neighbours

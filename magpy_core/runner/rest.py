@@ -1,7 +1,8 @@
 """Calls that MagPy does not look at, because they are short, and looking at each would make the program notably slower.
 
 As long as nothing is recorded and no compiled code serves, a few calls are looked at now and then, and the others are taken
-to be like them. Key type: Rest.
+to be like them. Where compiled code serves, windows of calls that are not looked at show whether it is worth it. Key type:
+Rest.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from magpy_core.runner.steps import StepClock
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _WINDOW = 64  # calls that are looked at in a row
-_COST_S = 25e-6  # of looking at one
+_COST_S = 50e-6  # of looking at one
 _SHARE = 0.05  # of the program's time, for that
 _LONGEST_S = 1.0  # without a look
 _MOST = 128 * _WINDOW
@@ -24,6 +25,8 @@ _MOST = 128 * _WINDOW
 class Session(Protocol):
     def is_calm(self) -> bool: ...
     def rested(self, steps: int, rate: float) -> None: ...
+    def compares(self) -> bool: ...
+    def compared(self, compiled: float, plain: float) -> None: ...
 
 
 class Rest:
@@ -36,6 +39,8 @@ class Rest:
         self.inside = self._is_stepping = self._is_resting = False
         self._calls = self._modules = self._steps = 0
         self._seen, self._since = 0, perf_counter()
+        self._until = 0.0  # when the last call that was not looked at returned
+        self._beside: float | None = None  # seconds of a window that was looked at, if this one is compared with it
 
     @property
     def is_on(self) -> bool:
@@ -52,6 +57,8 @@ class Rest:
             return function(*args, **kwargs)
         finally:
             self.inside = False
+            if not self.left:
+                self._until = perf_counter()
 
     def call_module(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._modules += not self.inside
@@ -72,17 +79,24 @@ class Rest:
         """A call has been looked at, and its step has not ended yet."""
         if self._is_resting:
             self.end()
+            return
         self._seen += 1
         if self._seen >= _WINDOW:
             self._decide()
 
     def _decide(self) -> None:
-        now = perf_counter()
-        seconds, self._since, self._seen = now - self._since, now, 0
+        seconds, self._seen = perf_counter() - self._since, 0
         session = self._session()
-        if session is not None and session.is_calm() and _WINDOW * _COST_S > _SHARE * seconds:
-            self.left = min(_MOST, int(_WINDOW * _LONGEST_S / max(seconds, 1e-6)))
-            self._is_resting = True
+        if session is not None and _WINDOW * _COST_S > _SHARE * seconds:
+            if session.is_calm():
+                self._begin(min(_MOST, int(_WINDOW * _LONGEST_S / max(seconds, 1e-6))))
+            elif session.compares():
+                self._beside = seconds
+                self._begin(_WINDOW)
+        self._since = perf_counter()
+
+    def _begin(self, calls: int) -> None:
+        self.left, self._is_resting = calls, True
 
     def end(self) -> None:
         """Counts the calls that were not looked at."""
@@ -90,6 +104,8 @@ class Rest:
         if self._is_resting and session is not None:
             self._clock.rested(self._modules, self._steps)
             session.rested(self._steps if self._clock.has_optimizer else self._modules, self._calls / _WINDOW)
+            if self._beside is not None and self._calls == _WINDOW:
+                session.compared(self._beside / _WINDOW, (self._until - self._since) / _WINDOW)
         self.left = self._calls = self._modules = self._steps = self._seen = 0
-        self._is_resting = False
+        self._is_resting, self._beside = False, None
         self._since = perf_counter()

@@ -21,16 +21,19 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "magpy" / "runs"
 
 
-def region(name: str, plain: float, compiled: float, calls: int = 100, hits: int = 90, recordings: int = 1) -> Any:
+def region(
+    name: str, plain: float, compiled: float, calls: int = 100, hits: int = 90, recordings: int = 1, *, retired: bool = False
+) -> Any:
     times = SimpleNamespace(eager=[plain] * 10, compiled=[compiled] * 10)
-    return SimpleNamespace(id=name, calls=calls, hits=hits, times=times, recordings=recordings)
+    captures = [SimpleNamespace(is_retired=retired)]
+    return SimpleNamespace(id=name, calls=calls, hits=hits, times=times, recordings=recordings, captures=captures)
 
 
 def test_what_compiled_calls_save() -> None:
     regions = [region("a", 0.1, 0.06), region("slower", 0.1, 0.2), region("never", 0.1, 0.01, hits=0),
-               region("changes", 0.1, 0.01, hits=0, recordings=5)]  # fmt: skip
+               region("changes", 0.1, 0.01, hits=0, recordings=5), region("given up", 0.1, 0.06, retired=True)]  # fmt: skip
     run = shown_by(regions, Steps(), 20.0, LastRun(5.0, {"slower": 0.5, "gone": 0.25}))
-    expected = {"a": pytest.approx(0.2), "gone": 0.25, "slower": 0.0, "changes": 0.0}
+    expected = {"a": pytest.approx(0.2), "gone": 0.25, "slower": 0.0, "changes": 0.0, "given up": 0.0}
     assert run.seconds == 20.0 and run.saves == expected, "calls of a take half of the time"
     assert [run.may_save(name) for name in ("a", "slower", "never")] == [True, False, True]
     assert run.still_saved("a", 10.0) == pytest.approx(2.0) and run.still_saved("a", 30.0) == 0.0

@@ -80,6 +80,35 @@ def test_a_slower_region_runs_as_plain_python_again(session: Session, monkeypatc
     assert found.message.endswith("it runs as plain Python again.")
 
 
+def test_what_does_not_pay_for_looking_at_the_calls_runs_as_plain_python_again(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": True)
+    monkeypatch.setattr(Overhead, "affords_recording", lambda self, region, has_other_sizes=None: True)
+    regions = [region_of(session, lambda x: x * 2), region_of(session, lambda x: x + 2)]
+    x = torch.ones(3)
+    for region in regions:
+        steady(region, x, eager=2.0, compiled=1.0)
+    assert not session.compares(), "other code runs than before"
+    assert not session.compares(), "steps are compared by turns"
+    for n in range(30):
+        session.stepped(n)
+    for _ in range(6):
+        assert session.compares()
+        session.compared(compiled=1e-4, plain=0.9e-4)
+    assert not session.compares()
+    assert all(capture.is_retired for region in regions for capture in region.captures)
+    session.is_calm()
+    for region in regions:
+        hits = region.hits
+        assert region(x).shape == (3,) and region.hits == hits
+    assert session.is_calm()
+    session.finish()
+    found = [finding for finding in session.findings if finding.code == "MP401"]
+    assert len(found) == 2
+    assert "from call to call" in found[0].message and "(0.1 ms, not 0.09 ms)" in found[0].message
+
+
 @pytest.mark.parametrize(
     ("compiled", "learns"), [(0.5, False), (2.0, True)], ids=["a faster one", "one with a backward pass"]
 )

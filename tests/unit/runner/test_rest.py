@@ -24,6 +24,9 @@ class World:
 
     def __init__(self, seconds: float, *, calm: bool = True, has_session: bool = True) -> None:
         self.seconds, self.calm = seconds, calm
+        self.compiled_seconds = seconds
+        self.wants_comparison = False
+        self.comparisons: list[tuple[float, float]] = []
         self.clock = StepClock(0)
         self.rest = Rest(self.clock, lambda: self if has_session else None)
         self.looks = self.rested_steps = 0
@@ -36,11 +39,18 @@ class World:
         self.rested_steps += steps
         self.rates.append(rate)
 
+    def compares(self) -> bool:
+        return self.wants_comparison
+
+    def compared(self, compiled: float, plain: float) -> None:
+        self.comparisons.append((compiled, plain))
+
     def call(self, body: Callable[[], Any] = lambda: None) -> None:
         if self.rest.is_on:
             self.rest.call_module(self.run, (body,), {})
             return
         self.looks += 1
+        NOW[0] += self.compiled_seconds - self.seconds
         self.run(body)
         self.rest.looked_at()
         self.clock.module_called()
@@ -113,3 +123,29 @@ def test_an_exception_ends_the_call() -> None:
     with pytest.raises(ZeroDivisionError):
         world.call(lambda: 1 / 0)
     assert not world.rest.inside and world.rest.left > 0
+
+
+def test_where_compiled_code_serves_windows_of_plain_calls_are_timed_beside_those_with_it() -> None:
+    world = World(1e-4, calm=False)
+    world.compiled_seconds, world.wants_comparison = 3e-4, True
+    for _ in range(64 + 5 * 129):
+        world.call()
+    assert world.comparisons == [(pytest.approx(3e-4), pytest.approx(1e-4))] * 5
+    assert world.rested_steps == 5 * 64 and world.clock.count == 64 + 5 * 129
+
+
+def test_a_comparison_that_the_program_ends_before_is_none() -> None:
+    world = World(1e-4, calm=False)
+    world.wants_comparison = True
+    for _ in range(100):
+        world.call()
+    world.rest.end()
+    assert world.comparisons == [] and world.clock.count == 100
+
+
+def test_long_calls_are_not_compared() -> None:
+    world = World(1e-3, calm=False)
+    world.wants_comparison = True
+    for _ in range(1000):
+        world.call()
+    assert world.looks == 1000
