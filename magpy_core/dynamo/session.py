@@ -76,7 +76,7 @@ class DynamoSession:
         region.target = self._make(key, region.kind, region.name, region.location, region.target)
         region.disabled = "it runs under torch.compile"
 
-    def stepped(self, n: int, *, whole: bool = False) -> None:
+    def stepped(self, n: int, *, whole: bool = False, optimizer: Hashable = None) -> None:
         """Counts step ``n``, which has ended."""
         self.current_step = n
 

@@ -34,7 +34,7 @@ class Passes:
     that did not call it."""
 
     def __init__(self) -> None:
-        self.forward = self.backward = 0.0  # in the current step
+        self.forward = self.backward = 0.0  # in the current step, or those that belong together
         self.plain: list[Sums] = []
         self.compiled: list[Sums] = []
         self.idle = 0
@@ -43,11 +43,11 @@ class Passes:
         """What was timed is of code that is used no more."""
         self.plain, self.compiled, self.idle = [], [], 0
 
-    def stepped(self, kind: str) -> None:
-        """A step has ended; ``kind``: plain or compiled, if it was timed."""
+    def stepped(self, kind: str, number: int = 1) -> None:
+        """A ``number`` of steps that belong together have ended; ``kind``: plain or compiled, if they were timed."""
         kept = {"plain": self.plain, "compiled": self.compiled}.get(kind)
         if kept is not None and self.forward:
-            kept.append(Sums(self.forward, self.backward))
+            kept.append(Sums(self.forward / number, self.backward / number))
         elif kind == "plain":
             self.idle += 1
         self.forward = self.backward = 0.0

@@ -59,7 +59,7 @@ class Session:
         self._kept = Kept(command) if command and mode == "compiled" and backend == "inductor" else None
         self._last_run, self._began = self._kept.read() if self._kept is not None else LastRun(), time.monotonic()
         overhead = Overhead(self._last_run) if background else None
-        self._steps = Steps(self._step_ended, observes=mode == "observe")
+        self._steps = Steps(self._steps_ended, observes=mode == "observe")
         self.options = Options(
             mode,
             backend,
@@ -115,16 +115,16 @@ class Session:
         region.times.steps = self._steps
         self._regions[("compile", id(region))] = region
 
-    def stepped(self, n: int, *, whole: bool = False) -> None:
-        """Step ``n`` of the program has ended: a ``whole`` training step or, in a program without optimizers, a call. Never
-        inside of a region's call, where this would be part of what is recorded."""
+    def stepped(self, n: int, *, whole: bool = False, optimizer: Hashable = None) -> None:
+        """Step ``n`` of the program has ended: a ``whole`` training step of ``optimizer``, or in a program without
+        optimizers a call. Never inside of a region's call, where this would be part of what is recorded."""
         self.current_step = n
         self._step_functions.settle()
         for region in self._regions.values():
             region.stepped()
         if self.options.measure or self._steps.observes:
             self._steps.are_whole = whole
-            self._steps.stepped()
+            self._steps.stepped(optimizer)
 
     def is_calm(self) -> bool:
         """Whether all calls of regions since the last time this was asked ran in plain Python, and nothing was recorded."""
@@ -158,10 +158,10 @@ class Session:
                 if any(capture.is_ready for capture in region.captures):
                     region.retire()
 
-    def _step_ended(self, kind: str, timed: bool) -> None:
+    def _steps_ended(self, kind: str, number: int, enough: bool) -> None:
         for region in self._regions.values():
-            region.times.stepped(kind)
-        if timed:
+            region.times.stepped(kind, number)
+        if enough:
             self._steps.turns.end()
             for region in self._slower() if self.options.overhead is not None else ():
                 region.retire()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from statistics import median
 from time import perf_counter
 
 from magpy_core.findings import STEP_KINDS, StepSample
+from magpy_core.regions.cycle import Cycle
 from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.passes import BackwardClock
@@ -36,18 +37,21 @@ class Happened:
 
 
 class Steps:
-    """Of one session. ``stepped`` ends a step, when no region is being called. ``on_end`` is called then, with its kind if
-    it was timed, and whether enough have been. ``observes``: nothing is compiled, so there are no turns, and every step in
-    which nothing is recorded is timed."""
+    """Of one session. ``stepped`` ends a step, when no region is being called. ``on_end`` is called when steps that belong
+    together have ended: with their kind if they were timed, their number, and whether enough have been. ``observes``:
+    nothing is compiled, so there are no turns, and every step in which nothing is recorded is timed."""
 
-    def __init__(self, on_end: Callable[[str, bool], None] = lambda kind, timed: None, *, observes: bool = False) -> None:
+    def __init__(
+        self, on_end: Callable[[str, int, bool], None] = lambda kind, number, enough: None, *, observes: bool = False
+    ) -> None:
         self._on_end = on_end
         self.observes = observes
         self.turns = Turns()
         self.watching = Watching()
+        self._cycle = Cycle()
         self.backward = BackwardClock()
         self.now = Happened()
-        self.plain: list[float] = []  # seconds of the timed steps; the n-th of either kind were neighbours
+        self.plain: list[float] = []  # seconds of a step, of those timed; the n-th of either kind were neighbours
         self.compiled: list[float] = []
         self.waited: list[tuple[int, float]] = []  # in which step, seconds
         self.timeline: list[StepSample] = []
@@ -97,31 +101,40 @@ class Steps:
         self.plain, self.compiled = [], []
         self.turns.begin()
 
-    def stepped(self) -> None:
-        """A step has ended."""
+    def stepped(self, optimizer: Hashable = None) -> None:
+        """A step has ended, of ``optimizer`` if it trains."""
         now = when_done() if self.watches_backward else perf_counter()
         seconds, self._began = now - self._began, now
-        kind, waited = self.now.kind, self.now.waited
+        happened, self.now = self.now, Happened()
+        kind, waited = happened.kind, happened.waited
         self.kinds.append(STEP_KINDS.index(kind))
         if waited:
             self.waited.append((self.count, waited))
-        timed = self._is_timed and kind in ("plain", "compiled")
-        if timed:
-            (self.plain if kind == "plain" else self.compiled).append(seconds)
         if self.count % self._every == 0:
             self.timeline.append(StepSample(self.count, round(seconds * 1e3, 3), kind))
             if len(self.timeline) > _SAMPLES:
                 self.timeline = self.timeline[1::2]
                 self._every *= 2
-        self.now = Happened()
         self.backward.stepped()
-        self._on_end(kind if timed else "", self.turns.stepped() or self._is_clear())
+        self._cycle.add(seconds, happened.plain, happened.compiled, waited=bool(waited))
+        if self._cycle.ends_with(optimizer):
+            self._cycle_ended()
+
+    def _cycle_ended(self) -> None:
+        cycle = self._cycle
+        kind = cycle.kind if self._is_timed else ""
+        if kind:
+            (self.plain if kind == "plain" else self.compiled).append(cycle.seconds / cycle.steps)
+        number = cycle.steps
+        cycle.restart()
+        self._on_end(kind, number, self.turns.stepped() or self._is_clear())
 
     def rested(self, count: int) -> None:
         """``count`` steps in plain Python that nothing has looked at."""
         now = perf_counter()
         seconds, self._began = now - self._began, now
         self.kinds.extend(bytes([STEP_KINDS.index("plain")]) * count)
+        self._cycle.restart()
         if count:
             self.timeline.append(StepSample(self.count, round(seconds / count * 1e3, 3), "plain"))
 

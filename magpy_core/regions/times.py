@@ -81,10 +81,10 @@ class RegionTimes:
         self.waiting.restart()
         self.steps.changed()
 
-    def stepped(self, kind: str) -> None:
-        """A step of the program has ended; ``kind``: plain or compiled, if it was timed."""
-        self.passes.stepped(kind)
-        self._in_step, self._per_step = 0, self._in_step
+    def stepped(self, kind: str, number: int) -> None:
+        """A ``number`` of steps that belong together have ended; ``kind``: plain or compiled, if they were timed."""
+        self.passes.stepped(kind, number)
+        self._in_step, self._per_step = 0, self._in_step // number
 
     def call(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""

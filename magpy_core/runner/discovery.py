@@ -175,10 +175,10 @@ class Discovery:
         """Counts the steps inside a call of ``region`` that has returned."""
         self._count(self.rest.looked_at)
         clock = self._clock
-        made = clock.announce()
+        made = clock.announce(region)
         replayed = self._steps_inside.replayed(region, made)
         if replayed and self._monitoring.compiles:
-            clock.optimizer_stepped(replayed)
+            clock.optimizer_stepped(replayed, of=region)
         if (made or replayed) and getattr(self._local, "called", None) is not region:
             clock.check()  # the program has compiled it: nothing of ours follows
 
@@ -405,7 +405,7 @@ class Discovery:
         if region is not None and self._gives_way(region, args, kwargs):
             self._has_given_way(region)
         inside = self._monitoring.in_region()
-        self._clock.optimizer_stepped(inside=inside)
+        self._clock.optimizer_stepped(of=args[0] if args else None, inside=inside)
         if not inside:
             if is_outermost:
                 self._step_functions.stepped(args[0])

@@ -130,7 +130,7 @@ class Monitoring:
 
     def stepped(self, n: int) -> None:
         if self._session is not None:
-            self._session.stepped(n, whole=self.clock.has_optimizer)
+            self._session.stepped(n, whole=self.clock.has_optimizer, optimizer=self.clock.optimizer)
         self._forward.step(n)
         if self.compiles and self._session is not None and self.active:
             self._tell(n, self._session)

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 _REPEATS = 5
@@ -38,6 +38,8 @@ class StepClock:
         self.has_optimizer = self.stopped = False
         self.has_trained: bool | None = None
         """Whether there was a backward pass; None: not known."""
+        self.optimizer: Hashable = None
+        """Tells apart whose steps they are: of which optimizer, or in calls of which region."""
         self._start = time.monotonic()
         self._marks: dict[str, float] = {}
 
@@ -69,18 +71,20 @@ class StepClock:
         """Restarts the clock when the user's code begins."""
         self._start = time.monotonic()
 
-    def optimizer_stepped(self, times: int = 1, *, inside: bool = False) -> None:
-        """Counts a step; ``check`` is called separately, outside regions. One that was made ``inside`` of a region's call is
-        announced when that call has returned: what we do then must be no part of a recording."""
-        self.has_optimizer = True
+    def optimizer_stepped(self, times: int = 1, *, of: object = None, inside: bool = False) -> None:
+        """Counts a step ``of`` an optimizer, or of a region that has steps in it; ``check`` is called separately, outside
+        regions. One that was made ``inside`` of a region's call is announced when that call has returned: what we do then
+        must be no part of a recording."""
+        self.has_optimizer, self.optimizer = True, id(of)
         self._unannounced += times
         if not inside:
             self.announce()
 
-    def announce(self) -> int:
-        """Announces the steps that were made in a region's call; returns how many."""
+    def announce(self, region: object = None) -> int:
+        """Announces the steps that were made in a call of ``region``; returns how many."""
         made, self._unannounced = self._unannounced, 0
         if made:
+            self.optimizer = self.optimizer if region is None else id(region)
             self.optimizer_steps += made
             self._stepped()  # once: of two in one call, neither has a time of its own
         return made

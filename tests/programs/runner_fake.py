@@ -19,7 +19,7 @@ class FakeSession:
         self.depth = threading.local()
         self._by_key: dict[Hashable, FakeRegion] = {}
 
-    def stepped(self, n: int, *, whole: bool = False) -> None:
+    def stepped(self, n: int, *, whole: bool = False, optimizer: Hashable = None) -> None:
         self.current_step = n
 
     def step_report(self) -> None:

@@ -86,7 +86,7 @@ def test_there_is_a_look_at_least_once_a_second() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"seconds": 1e-3}, {"seconds": 1e-4, "calm": False}, {"seconds": 1e-4, "has_session": False}]
+    "given", [{"seconds": 2e-3}, {"seconds": 1e-4, "calm": False}, {"seconds": 1e-4, "has_session": False}]
 )
 def test_long_calls_and_those_of_which_something_comes_are_looked_at(given: dict[str, Any]) -> None:
     world = World(**given)
@@ -144,7 +144,7 @@ def test_a_comparison_that_the_program_ends_before_is_none() -> None:
 
 
 def test_long_calls_are_not_compared() -> None:
-    world = World(1e-3, calm=False)
+    world = World(2e-3, calm=False)
     world.wants_comparison = True
     for _ in range(1000):
         world.call()
