@@ -21,7 +21,7 @@ _PER_WASTED = 4.0  # seconds that a capture waits for each second of compiling i
 _MOST_AHEAD_S = 3.0  # of the share of a whole run, spent before the run has lasted so long
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
-_TO_IMPORT_S = 1.0  # what sizes that vary take once: torch imports sympy and TorchDynamo
+_TO_IMPORT_S = 1.5  # what sizes that vary take once: torch imports sympy and TorchDynamo
 
 
 class Overhead:
