@@ -21,8 +21,8 @@ def step_report(steps: Steps, regions: Sequence[RegionView]) -> StepReport:
         compiled=steps.compiled_count,
         wait_s=round(sum(seconds for _, seconds in steps.waited), 3),
         compile_s=round(sum(c.background_seconds for r in regions for c in [*r.captures, *r.times.retired]), 3),
-        seconds=round(steps.seconds, 3),
-        timeline=list(steps.timeline),
+        seconds=round(steps.times.seconds, 3),
+        timeline=list(steps.times.samples),
     )
     whole = steps.medians() if steps.are_whole else None
     if whole is not None:

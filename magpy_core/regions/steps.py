@@ -6,15 +6,16 @@ from collections.abc import Callable, Hashable
 from statistics import median
 from time import perf_counter
 
-from magpy_core.findings import STEP_KINDS, StepSample
+from magpy_core.findings import STEP_KINDS
 from magpy_core.regions.cycle import Cycle
 from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.passes import BackwardClock
+from magpy_core.regions.step_times import StepTimes
 from magpy_core.regions.turns import Turns
 from magpy_core.regions.watching import Watching
 
-_SAMPLES = 1000  # of the timeline; then every second one goes, again and again
+_SAMPLES = 1000  # plain steps of a check that are timed
 _ENOUGH = 6  # pairs, for an interval
 _LONG_S = 2.0
 
@@ -54,16 +55,10 @@ class Steps:
         self.plain: list[float] = []  # seconds of a step, of those timed; the n-th of either kind were neighbours
         self.compiled: list[float] = []
         self.waited: list[tuple[int, float]] = []  # in which step, seconds
-        self.timeline: list[StepSample] = []
         self._before: tuple[list[float], list[float]] | None = None
         self.kinds = bytearray()  # of every step: its place in STEP_KINDS
         self.are_whole = False  # whether they are training steps, with an optimizer's at their end
-        self._began = self._first = perf_counter()
-        self._every = 1
-
-    @property
-    def seconds(self) -> float:
-        return self._began - self._first
+        self.times = StepTimes(perf_counter())
 
     @property
     def count(self) -> int:
@@ -104,17 +99,13 @@ class Steps:
     def stepped(self, optimizer: Hashable = None) -> None:
         """A step has ended, of ``optimizer`` if it trains."""
         now = when_done() if self.watches_backward else perf_counter()
-        seconds, self._began = now - self._began, now
+        seconds = self.times.lap(now)
         happened, self.now = self.now, Happened()
         kind, waited = happened.kind, happened.waited
         self.kinds.append(STEP_KINDS.index(kind))
         if waited:
             self.waited.append((self.count, waited))
-        if self.count % self._every == 0:
-            self.timeline.append(StepSample(self.count, round(seconds * 1e3, 3), kind))
-            if len(self.timeline) > _SAMPLES:
-                self.timeline = self.timeline[1::2]
-                self._every *= 2
+        self.times.add(self.count, seconds, kind)
         self.backward.stepped()
         self._cycle.add(seconds, happened.plain, happened.compiled, waited=bool(waited))
         if self._cycle.ends_with(optimizer):
@@ -131,12 +122,11 @@ class Steps:
 
     def rested(self, count: int) -> None:
         """``count`` steps in plain Python that nothing has looked at."""
-        now = perf_counter()
-        seconds, self._began = now - self._began, now
+        seconds = self.times.lap(perf_counter())
         self.kinds.extend(bytes([STEP_KINDS.index("plain")]) * count)
         self._cycle.restart()
         if count:
-            self.timeline.append(StepSample(self.count, round(seconds / count * 1e3, 3), "plain"))
+            self.times.keep(self.count, seconds / count, "plain")
 
     def _is_clear(self) -> bool:
         """Whether it is known before the end of the window which of the two is faster, and steps are long."""

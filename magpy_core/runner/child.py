@@ -75,7 +75,7 @@ class _Program:
     def run(self) -> None:
         self._install()
         self._channel.send({"type": "started"})
-        self.clock.restart()
+        self.clock.marks.restart()
         ended: BaseException | None = None
         try:
             self.entry.run()

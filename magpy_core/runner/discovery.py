@@ -239,7 +239,7 @@ class Discovery:
 
         from magpy_core._compat.torch.surroundings import backward_pass, in_tracer
 
-        self._clock.mark("import_torch")
+        self._clock.marks.mark("import_torch")
         if self._monitoring.starts_with_compiler:
             from magpy_core._compat.torch.dynamo_watch import COMPILER, before_first_frame
 

@@ -60,7 +60,7 @@ class Monitoring:
         if session is None:
             return None
         region = session.region(key, kind=kind, name=name, file=file, line=line, target=target)
-        self.clock.mark("first_region")
+        self.clock.marks.mark("first_region")
         return region
 
     @property
@@ -228,7 +228,7 @@ class Monitoring:
         from magpy_core.findings import Report
         from magpy_core.findings.details import Details
 
-        report = Report(entrypoint, timings=self.clock.timings())
+        report = Report(entrypoint, timings=self.clock.marks.timings())
         if self._session is not None:
             try:
                 report.regions = [region.summary() for region in self._session.regions]

@@ -1,4 +1,4 @@
-"""Counts steps and ends the program after the last one, like Ctrl-C. Key types: StepClock, StepsInside, StopAfterSteps."""
+"""Counts steps and ends the program after the last one, like Ctrl-C. Key types: StepClock, Marks, StepsInside."""
 
 from __future__ import annotations
 
@@ -15,6 +15,33 @@ _REPEATS = 5
 
 class StopAfterSteps(KeyboardInterrupt):
     """The requested steps are done. A KeyboardInterrupt, so that a program that saves its work on Ctrl-C does so here."""
+
+
+class Marks:
+    """When things happened for the first time, or the last one, in seconds since the user's code began."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._at: dict[str, float] = {}
+
+    def restart(self) -> None:
+        """The user's code begins."""
+        self._start = time.monotonic()
+
+    def mark(self, name: str, *, again: bool = False) -> None:
+        if again or name not in self._at:
+            self._at[name] = time.monotonic() - self._start
+
+    def timings(self) -> dict[str, float]:
+        at = self._at
+        out = {"import_torch": at["import_torch"]} if "import_torch" in at else {}
+        if "first_region" in at:
+            out["startup"] = at["first_region"]
+            if "first_step" in at:
+                out["first_step"] = at["first_step"] - at["first_region"]
+                out["later_steps"] = at["last_step"] - at["first_step"]
+        out["program"] = time.monotonic() - self._start
+        return {name: round(value, 6) for name, value in out.items()}
 
 
 class StepClock:
@@ -40,8 +67,7 @@ class StepClock:
         """Whether there was a backward pass; None: not known."""
         self.optimizer: Hashable = None
         """Tells apart whose steps they are: of which optimizer, or in calls of which region."""
-        self._start = time.monotonic()
-        self._marks: dict[str, float] = {}
+        self.marks = Marks()
 
     @property
     def count(self) -> int:
@@ -51,25 +77,6 @@ class StepClock:
     def only_evaluates(self) -> bool:
         """Whether the program has an optimizer, as it could train, but does not."""
         return self.has_optimizer and not self.optimizer_steps and self.has_trained is False
-
-    def mark(self, name: str) -> None:
-        """Records when ``name`` first happened, in seconds since the user's code began."""
-        self._marks.setdefault(name, time.monotonic() - self._start)
-
-    def timings(self) -> dict[str, float]:
-        marks = self._marks
-        out = {"import_torch": marks["import_torch"]} if "import_torch" in marks else {}
-        if "first_region" in marks:
-            out["startup"] = marks["first_region"]
-            if "first_step" in marks:
-                out["first_step"] = marks["first_step"] - marks["first_region"]
-                out["later_steps"] = marks["last_step"] - marks["first_step"]
-        out["program"] = time.monotonic() - self._start
-        return {name: round(value, 6) for name, value in out.items()}
-
-    def restart(self) -> None:
-        """Restarts the clock when the user's code begins."""
-        self._start = time.monotonic()
 
     def optimizer_stepped(self, times: int = 1, *, of: object = None, inside: bool = False) -> None:
         """Counts a step ``of`` an optimizer, or of a region that has steps in it; ``check`` is called separately, outside
@@ -100,8 +107,8 @@ class StepClock:
             self._stepped()
 
     def _stepped(self) -> None:
-        self.mark("first_step")
-        self._marks["last_step"] = time.monotonic() - self._start
+        self.marks.mark("first_step")
+        self.marks.mark("last_step", again=True)
         self.on_step(self.count)
 
     def check(self) -> None:

@@ -89,8 +89,8 @@ def test_what_a_step_was(clock: Clock) -> None:
             one.waited_for(waited)
         clock.now += 1.0
         one.stepped()
-    assert [s.kind for s in one.timeline] == ["plain", "compiled", "mixed", "waited", "plain"]
-    assert [(s.step, s.ms) for s in one.timeline] == [(n, 1000.0) for n in range(1, 6)]
+    assert [s.kind for s in one.times.samples] == ["plain", "compiled", "mixed", "waited", "plain"]
+    assert [(s.step, s.ms) for s in one.times.samples] == [(n, 1000.0) for n in range(1, 6)]
     assert one.waited == [(4, 0.5)] and (one.count, one.plain_count, one.compiled_count) == (5, 2, 1)
     assert ended == [""] * 5, "none of them was timed"
 
@@ -173,8 +173,8 @@ def test_the_timeline_is_thinned_out(clock: Clock) -> None:
     for _ in range(10_000):
         clock.now += 0.001
         one.stepped()
-    assert one.count == 10_000 and 500 <= len(one.timeline) <= 1000
-    numbers = [s.step for s in one.timeline]
+    assert one.count == 10_000 and 500 <= len(one.times.samples) <= 1000
+    numbers = [s.step for s in one.times.samples]
     assert {b - a for a, b in pairwise(numbers)} == {16}
 
 
