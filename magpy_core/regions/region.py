@@ -289,11 +289,17 @@ class Region:
         if fixed or self.recordings >= self.options.cache_limit:
             self._give_up(fixed)
             return False
-        if self.options.overhead is not None and not self.options.overhead.affords_recording(
+        return self._affords_recording(args, kwargs) and self._learn(args, kwargs)
+
+    def _affords_recording(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        overhead = self.options.overhead
+        if overhead is None:
+            return True
+        if any(capture.is_compiled and not capture.hits for capture in self.captures):
+            overhead.compiled_in_vain(self.id)
+        return overhead.affords_recording(
             self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs, self.learned))
-        ):
-            return False
-        return self._learn(args, kwargs)
+        )
 
     def _give_up(self, fixed: bool) -> None:
         last = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""

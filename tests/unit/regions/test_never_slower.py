@@ -187,6 +187,37 @@ def test_recordings_in_vain_cost_less(monkeypatch: pytest.MonkeyPatch) -> None:
         assert now[0] == pytest.approx(expected, abs=1), (last, served)
 
 
+def test_a_recording_after_code_that_was_compiled_in_vain_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
+    spent = Overhead()
+    spent.recorded("a", 1.0)
+    spent.compiled_in_vain("a")
+    while not spent.affords_recording("a"):
+        now[0] += 1.0
+    assert now[0] == pytest.approx(75, abs=1)
+    spent.serves("a")
+    now[0] = 31.0
+    assert spent.affords_recording("a")
+
+
+def test_a_region_whose_compiled_code_serves_no_call_is_recorded_less(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(Overhead, "compiled_in_vain", lambda self, region: asked.append(region))
+    region = region_of(session, lambda x: x * 2)
+    region(torch.ones(3))
+    region(torch.ones(3))
+    assert len(region.captures) == 1 and not asked
+    region.captures[0]._graphs.compile_seconds = 1.0
+    region(torch.ones(4))
+    assert asked == [region.id]
+    region.captures[0].hits = region.captures[-1].hits = 1
+    region(torch.ones(4, 4))
+    assert asked == [region.id]
+
+
 def test_code_that_was_compiled_in_vain_delays_other_code() -> None:
     waiting = Waiting()
     assert Overhead.is_worthwhile(waiting, 1.0, 5.0)
