@@ -239,6 +239,8 @@ class Region:
         self.times.retired.append(capture)
         if not capture.hits:
             self.times.waiting.wasted_seconds += capture.background_seconds
+            if self.options.overhead is not None:
+                self.options.overhead.compiled_in_vain(self.id)
         if isinstance(failure, PathsVary):
             self.learned.holds = False
             self.captures = [c for c in self.captures if not c.holds_writes]

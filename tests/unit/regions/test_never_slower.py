@@ -14,6 +14,7 @@ from magpy_core.backends.aot import AotBackend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.eager import EagerBackend
 from magpy_core.backends.tuning import Tuning
+from magpy_core.capture.outcome import CaptureFailed
 from magpy_core.regions import overhead
 from magpy_core.regions.last_run import LastRun
 from magpy_core.regions.overhead import Overhead
@@ -216,6 +217,8 @@ def test_a_region_whose_compiled_code_serves_no_call_is_recorded_less(
     region.captures[0].hits = region.captures[-1].hits = 1
     region(torch.ones(4, 4))
     assert asked == [region.id]
+    region._drop(region.captures[0], CaptureFailed("MP902", ""))
+    assert asked == [region.id] * 2
 
 
 def test_code_that_was_compiled_in_vain_delays_other_code() -> None:
