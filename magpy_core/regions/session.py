@@ -154,7 +154,7 @@ class Session:
         watching = self._steps.watching
         watching.add(compiled, plain)
         if watching.pays is False:
-            for region in self._regions.values():
+            for region in list(self._regions.values()):  # other threads may add some
                 if any(capture.is_ready for capture in region.captures):
                     region.retire()
 
