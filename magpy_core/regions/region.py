@@ -258,19 +258,20 @@ class Region:
         except Exception as error:  # the monitor must never take the program down
             self.monitor_failed(error)
             may_record = False
-        if not may_record:
-            return self._in_vain(held, args, kwargs, start) if start else self.target(*args, **kwargs)
-        if not _recording_lock.acquire(blocking=False):
-            return self.target(*args, **kwargs)
-        try:
+        if may_record:
+            if not _recording_lock.acquire(blocking=False):
+                return self.target(*args, **kwargs)
             try:
-                records = self._is_to_record(args, kwargs, held)
-            except Exception as error:  # the monitor must never take the program down
-                self.monitor_failed(error)
-                records = False
-            return self.record(args, kwargs, held) if records else self.target(*args, **kwargs)
-        finally:
-            _recording_lock.release()
+                try:
+                    may_record = self._is_to_record(args, kwargs, held)
+                except Exception as error:  # the monitor must never take the program down
+                    self.monitor_failed(error)
+                    may_record = False
+                if may_record:
+                    return self.record(args, kwargs, held)
+            finally:
+                _recording_lock.release()
+        return self._in_vain(held, args, kwargs, start) if start else self.target(*args, **kwargs)
 
     def _is_to_record(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None) -> bool:
         """Whether the coming call is to be recorded; if so, it is known from now on what varies."""
