@@ -100,11 +100,10 @@ def _whole_steps(region: RegionView) -> _Compared | None:
 
 def _not_looked_at(region: RegionView) -> _Compared | None:
     steps = region.times.steps
-    if steps.watching.pays is not False:
+    if steps.watching.lost is None:
         return None
-    plain, compiled = median(steps.watching.plain), median(steps.watching.compiled)
     what = f"The program, from call to call, with the compiled {region.name}"
-    return _Compared(what, plain, compiled, steps.compiled_count, region.calls / steps.count if steps.count else 1.0)
+    return _Compared(what, *steps.watching.lost, steps.compiled_count, region.calls / steps.count if steps.count else 1.0)
 
 
 def _finding(code: str, region: RegionView, text: str, cost_s: float | None, values: dict[str, str]) -> Finding:

@@ -15,10 +15,12 @@ _LOOKS = (6, 8, 12, 16, 24)  # numbers of pairs after which to look whether it i
 
 
 class Watching:
-    """``pays``: None until it is known. Seconds of a call, from its predecessor on, in windows that were neighbours."""
+    """``pays``: None until it is known. ``lost``: plain and compiled seconds of the last code that did not pay. All are of a
+    call, from its predecessor on, in windows that were neighbours."""
 
     def __init__(self) -> None:
         self.pays: bool | None = None
+        self.lost: tuple[float, float] | None = None
         self.plain: list[float] = []
         self.compiled: list[float] = []
         self._state: Hashable = None
@@ -41,6 +43,8 @@ class Watching:
             self.pays = interval[0] > 1.0
         elif len(self.plain) == _LOOKS[-1]:
             self.pays = self.ratio <= 1.0
+        if self.pays is False:
+            self.lost = median(self.plain), median(self.compiled)
 
     @property
     def ratio(self) -> float:

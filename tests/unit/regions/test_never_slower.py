@@ -104,6 +104,8 @@ def test_what_does_not_pay_for_looking_at_the_calls_runs_as_plain_python_again(
         hits = region.hits
         assert region(x).shape == (3,) and region.hits == hits
     assert session.is_calm()
+    regions[0].recordings += 1
+    assert not session.compares(), "other code is compared anew"
     session.finish()
     found = [finding for finding in session.findings if finding.code == "MP401"]
     assert len(found) == 2

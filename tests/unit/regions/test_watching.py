@@ -38,3 +38,4 @@ def test_other_code_is_compared_anew_from_its_second_window_on() -> None:
     assert watching.pays is False
     assert not watching.is_wanted("other code") and watching.pays is None
     assert watching.is_wanted("other code") and watching.plain == []
+    assert watching.lost == (3.5, 7.0), "findings on what is given up still say why"
