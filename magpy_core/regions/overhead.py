@@ -47,10 +47,6 @@ class Overhead:
         """A capture of ``region`` has served a call."""
         self._in_vain[region] = 0
 
-    def compiled_in_vain(self, region: str) -> None:
-        """Code of ``region`` was compiled, and has served no call: another recording may well be in vain, too."""
-        self._in_vain[region] = max(self._in_vain.get(region, 0), _TRIES)
-
     def affords(self, seconds: float, unnoticed: float = _TO_LOAD_S, region: str = "") -> bool:
         """Whether a program that ends right after spending ``seconds`` would hardly have lost, or one that takes as long as
         the last run; later it may afford them, if not now."""

@@ -239,8 +239,6 @@ class Region:
         self.times.retired.append(capture)
         if not capture.hits:
             self.times.waiting.wasted_seconds += capture.background_seconds
-            if self.options.overhead is not None:
-                self.options.overhead.compiled_in_vain(self.id)
         if isinstance(failure, PathsVary):
             self.learned.holds = False
             self.captures = [c for c in self.captures if not c.holds_writes]
@@ -292,17 +290,11 @@ class Region:
         if fixed or self.recordings >= self.options.cache_limit:
             self._give_up(fixed)
             return False
-        return self._affords_recording(args, kwargs) and self._learn(args, kwargs)
-
-    def _affords_recording(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        overhead = self.options.overhead
-        if overhead is None:
-            return True
-        if any(capture.is_compiled and not capture.hits for capture in self.captures):
-            overhead.compiled_in_vain(self.id)
-        return overhead.affords_recording(
+        if self.options.overhead is not None and not self.options.overhead.affords_recording(
             self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs, self.learned))
-        )
+        ):
+            return False
+        return self._learn(args, kwargs)
 
     def _give_up(self, fixed: bool) -> None:
         last = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""

@@ -14,7 +14,6 @@ from magpy_core.backends.aot import AotBackend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.eager import EagerBackend
 from magpy_core.backends.tuning import Tuning
-from magpy_core.capture.outcome import CaptureFailed
 from magpy_core.regions import overhead
 from magpy_core.regions.last_run import LastRun
 from magpy_core.regions.overhead import Overhead
@@ -188,39 +187,6 @@ def test_recordings_in_vain_cost_less(monkeypatch: pytest.MonkeyPatch) -> None:
         while not spent.affords_recording("a"):
             now[0] += 1.0
         assert now[0] == pytest.approx(expected, abs=1), (last, served)
-
-
-def test_a_recording_after_code_that_was_compiled_in_vain_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
-    spent = Overhead()
-    spent.recorded("a", 1.0)
-    spent.compiled_in_vain("a")
-    while not spent.affords_recording("a"):
-        now[0] += 1.0
-    assert now[0] == pytest.approx(75, abs=1)
-    spent.serves("a")
-    now[0] = 31.0
-    assert spent.affords_recording("a")
-
-
-def test_a_region_whose_compiled_code_serves_no_call_is_recorded_less(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(Overhead, "compiled_in_vain", lambda self, region: asked.append(region))
-    region = region_of(session, lambda x: x * 2)
-    region(torch.ones(3))
-    region(torch.ones(3))
-    assert len(region.captures) == 1 and not asked
-    region.captures[0]._graphs.compile_seconds = 1.0
-    region(torch.ones(4))
-    assert asked == [region.id]
-    region.captures[0].hits = region.captures[-1].hits = 1
-    region(torch.ones(4, 4))
-    assert asked == [region.id]
-    region._drop(region.captures[0], CaptureFailed("MP902", ""))
-    assert asked == [region.id] * 2
 
 
 def test_code_that_was_compiled_in_vain_delays_other_code() -> None:
