@@ -189,6 +189,21 @@ def test_recordings_in_vain_cost_less(monkeypatch: pytest.MonkeyPatch) -> None:
         assert now[0] == pytest.approx(expected, abs=1), (last, served)
 
 
+def test_calls_that_cannot_be_recorded_yet_seldom_check_guards(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes that vary have to wait for what torch imports for them."""
+    region = region_of(session, lambda x: x * 2)
+    region(torch.ones(3))
+    region(torch.ones(3))
+    (capture,) = region.captures
+    monkeypatch.setattr(Overhead, "affords_recording", lambda self, region, has_other_sizes=None: has_other_sizes is None)
+    checks: list[int] = []
+    run = capture.run
+    monkeypatch.setattr(capture, "run", lambda args, kwargs: checks.append(1) or run(args, kwargs))
+    for n in range(500):
+        assert torch.equal(region(torch.full((4,), float(n))), torch.full((4,), 2.0 * n))
+    assert 32 < len(checks) < 100 and region.captures == [capture]
+
+
 def test_code_that_was_compiled_in_vain_delays_other_code() -> None:
     waiting = Waiting()
     assert Overhead.is_worthwhile(waiting, 1.0, 5.0)
