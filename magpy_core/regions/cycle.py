@@ -6,6 +6,7 @@ other prove nothing. Key type: Cycle.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Hashable
 
@@ -43,6 +44,9 @@ class Cycle:
         """A step of ``optimizer`` has ended."""
         latest = self._optimizers
         latest.append(optimizer)
+        if optimizer != self._last and self._is_gone():
+            latest = deque((one for one in latest if one != self._last), maxlen=_LATEST)
+            self._optimizers = latest
         number = latest.count(self._last)
         if number < len(latest):
             often = [(count, one) for one, count in Counter(latest).items() if count > 1]
@@ -50,3 +54,9 @@ class Cycle:
             if not number or 2 * rarest[0] < number:
                 self._last = rarest[1]
         return optimizer == self._last
+
+    def _is_gone(self) -> bool:
+        """Whether the optimizer that has ended cycles takes no more steps, as when a region runs them from now on."""
+        at = [number for number, one in enumerate(self._optimizers) if one == self._last]
+        longest = max((after - before for before, after in itertools.pairwise(at)), default=1)
+        return bool(at) and len(self._optimizers) - 1 - at[-1] > 2 * longest

@@ -17,6 +17,8 @@ from magpy_core.regions.cycle import Cycle
         ("ABC" * 20, [3]),
         ("A" * 30 + "DG" * 30, [2]),
         ("DG" * 30 + "A" * 30, [1]),
+        ("ABRRRRRR", [1, 3, 1, 1, 1, 1]),
+        ("A" * 3 + "R" * 5, [1, 3, 1, 1]),
     ],
 )
 def test_steps_up_to_the_next_one_of_the_same_optimizer(steps: str, lengths: list[int]) -> None:
