@@ -37,7 +37,7 @@ def _other_path(capture: weakref.ref[Capture], count: Iterator[int]) -> None:
     """The graph of a capture that holds its writes ran in vain. Raises PathsVary if that is usual."""
     wrong, known = next(count), capture()
     if known is not None and wrong >= _MOST_IN_VAIN and wrong > known.hits:
-        raise PathsVary("MP101", "Which way the program goes varies from call to call.")
+        raise PathsVary
 
 
 def _always_plain(args: Any, kwargs: Any) -> Any:
@@ -88,8 +88,19 @@ class Capture:
         self.run = (lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS) if check_guards else _always_plain
         self.is_retired = True
 
+    def doubt(self) -> None:
+        """Before its compiled code is loaded, a call is to show whether the path is still the recorded one."""
+        self._graphs.may_load = False
+
+    @property
+    def asks_to_load(self) -> bool:
+        """Whether its compiled code has arrived and waits for that: it is to be held."""
+        return self._graphs.has_arrived and not self._graphs.may_load
+
     def hold(self) -> None:
         """Compile nothing yet: calls that it fits run as plain Python."""
+        if self._released is not None:
+            return
         matches, self._released = self.matches, self.run
         self.run = lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS
 
@@ -97,6 +108,7 @@ class Capture:
         """Undo ``hold``."""
         if self._released is not None:
             self.run, self._released = self._released, None
+            self._graphs.may_load = self._graphs.may_load or self._graphs.has_arrived
 
     @property
     def is_held(self) -> bool:

@@ -91,6 +91,7 @@ class CompiledGraphs:
         self._made = time.monotonic()
         self._plain_seconds = 0.0
         self.plain_calls = 0
+        self.may_load, self.has_arrived = True, False
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
         self.of_segments: dict[int, CompiledGraph] = {}
@@ -174,6 +175,9 @@ class CompiledGraphs:
             # While the code of an earlier stage runs, no calls are plain.
             plain_seconds = math.inf if stage else self._plain_seconds
             if compiled is None and not self._settings.affords(result.to_load, plain_seconds):
+                return None
+            if compiled is None and not self.may_load:
+                self.has_arrived = True
                 return None
             self.compile_seconds = (self.compile_seconds or 0.0) + result.seconds
         with loading() if self._settings.background else nullcontext():

@@ -25,4 +25,7 @@ class CaptureFailed(Exception):
 
 
 class PathsVary(CaptureFailed):
-    """A capture whose graph holds its writes has run on the wrong path too often."""
+    """A capture whose graph holds its writes serves few calls: they take other paths."""
+
+    def __init__(self) -> None:
+        super().__init__("MP101", "Which way the program goes varies from call to call.")

@@ -1,8 +1,9 @@
 """Which paths a region takes, found out before anything is compiled. Key type: Exploration.
 
-A graph that is cut by decisions on data serves one path. Compiling it may take a minute, and each decision may double the
-number of paths. So a few calls that its guards allow are recorded first: if they take the same path, or one other, graphs of
-whole calls are compiled; if they take more, the region is cut into stretches at once.
+A graph that depends on decisions on data serves one path. Compiling it may take a minute, and each decision may double the
+number of paths. So a few calls that its guards allow are recorded first, as the program can afford it: if they take the same
+path, or one other, graphs of whole calls are compiled; if they take more, the region is cut. As training goes on, paths
+change: before compiled code is loaded, one more call shows whether it would serve.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
     from magpy_core.recording.trace import Trace
 
+MOST_PATHS = 2  # whose graphs are captured whole; each that is tried in vain runs up to the decision
 _RECORDINGS = 3
 _FEWEST_DECISIONS = 2  # one decision has two outcomes, whose graphs are captured whole
 
@@ -26,14 +28,21 @@ class Exploration:
 
     def holds(self, capture: Capture) -> None:
         """``capture`` is new: it is held if its paths are to be explored."""
-        if self._left and len(path_of(capture.trace)) >= _FEWEST_DECISIONS:
-            capture.hold()
+        if len(path_of(capture.trace)) >= _FEWEST_DECISIONS:
+            capture.doubt()
+            if self._left:
+                capture.hold()
 
     @staticmethod
     def is_known(trace: Trace, captures: Iterable[Capture]) -> bool:
         """Whether the path of ``trace`` is that of a capture."""
         path = path_of(trace)
         return any(path_of(capture.trace) == path for capture in captures)
+
+    @staticmethod
+    def is_one_too_many(captures: Iterable[Capture]) -> bool:
+        """Whether those of ``captures`` are all the paths whose graphs are to be captured whole."""
+        return len({path_of(capture.trace) for capture in captures}) >= MOST_PATHS
 
     def recorded(self, captures: Iterable[Capture]) -> None:
         """A call that a held capture fits was recorded."""

@@ -7,12 +7,11 @@ from typing import Any, Protocol
 
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
-from magpy_core.regions.exploration import Exploration, path_of
+from magpy_core.regions.exploration import MOST_PATHS, Exploration, path_of
 from magpy_core.regions.view import RegionView
 from magpy_core.stretches.seam_clock import SeamClock
 
 _FEWEST_CALLS = 8  # of a region that is worth cutting
-_MOST_PATHS = 2  # whose graphs are captured whole; each that is tried in vain runs up to the decision
 _MOST_VARIED = 3  # more captures of a stretch because of one value
 
 
@@ -39,11 +38,11 @@ class Fallback:
     def may_record(self, region: RegionView) -> bool:
         """Whether a call of ``region`` that no captures serve can be recorded, and the program can afford it now."""
         self.replaces_plain(region)
+        if self.reason:
+            self.exploration.end(region.captures)
+            return False
         overhead = region.options.overhead
-        if not self.reason and (overhead is None or overhead.affords_recording(region.id)):
-            return True
-        self.exploration.end(region.captures)
-        return False
+        return overhead is None or overhead.affords_recording(region.id)
 
     def replaces_plain(self, region: RegionView) -> bool:
         """Whether calls of ``region``, if it is plain Python now, go to stretches from now on."""
@@ -58,8 +57,8 @@ class Fallback:
         if region.options.cut is None:
             return False
         paths = len({path_of(capture.trace) for capture in region.captures if not capture.is_complete})
-        if paths + (place is None) > _MOST_PATHS:
-            return self._choose(region, f"more than {_MOST_PATHS} paths")
+        if paths + (place is None) > MOST_PATHS:
+            return self._choose(region, f"more than {MOST_PATHS} paths")
         if region.kind == "stretch" and region.log.varied[place] > _MOST_VARIED and not region.serves_most:
             return self._choose(region, "captured too often because of one value")
         return False

@@ -38,10 +38,11 @@ class Overhead:
     def add(self, seconds: float) -> None:
         self.spent += seconds
 
-    def recorded(self, region: str, seconds: float) -> None:
+    def recorded(self, region: str, seconds: float, *, confirms: bool = False) -> None:
+        """``confirms``: it shows that a capture of ``region`` would serve."""
         self.spent += seconds
         self._last[region] = seconds
-        self._in_vain[region] = self._in_vain.get(region, 0) + 1
+        self._in_vain[region] = self._in_vain.get(region, 0) + (not confirms)
 
     def serves(self, region: str) -> None:
         """A capture of ``region`` has served a call."""

@@ -199,6 +199,8 @@ class Region:
             if not (capture.hits or capture.is_retired or capture.trace.plan.raises or in_cuda_graph()):
                 self._raised_alone(capture)
             return result
+        if capture.asks_to_load and not capture.is_retired:
+            capture.hold()
         return self._in_vain(capture, args, kwargs, start)
 
     def _raised_alone(self, capture: Capture) -> None:
@@ -347,7 +349,8 @@ class Region:
             self.log.causes = []
             seconds = time.perf_counter() - start
             if self.options.overhead is not None:
-                self.options.overhead.recorded(self.id, seconds)
+                confirms = capture is None and held in self.captures
+                self.options.overhead.recorded(self.id, seconds, confirms=confirms)
             if causes:
                 self.times.costs.recaptured(causes, seconds, capture)
             if capture is not None and self._backend != "eager":
@@ -383,7 +386,7 @@ class Region:
         capture = None
         if self._backend != "eager":
             recorded.refuse_sizes_from_data()
-        if held is not None and recorded.trace is not None and not self._is_other_path(recorded.trace):
+        if held is not None and recorded.trace is not None and not self._is_other_path(recorded.trace, held):
             return None
         if recorded.trace is not None:
             beside = self.options.background and self._backend == "inductor" and background.available()
@@ -414,13 +417,16 @@ class Region:
             self.log.listeners.on_region(self)
         return capture
 
-    def _is_other_path(self, trace: Trace) -> bool:
-        """A call that a held capture fits was recorded: whether to capture it as well."""
-        exploration = self.fallback.exploration
+    def _is_other_path(self, trace: Trace, held: Capture) -> bool:
+        """A call that the ``held`` capture fits was recorded: whether to capture it as well."""
+        exploration, has_arrived = self.fallback.exploration, held.asks_to_load
         exploration.recorded(self.captures)
-        if exploration.is_known(trace, self.captures):
+        if exploration.is_known(trace, [held] if has_arrived else self.captures):
             return False
         self.recordings += 1
+        if held.holds_writes and (has_arrived or exploration.is_one_too_many(self.captures)):
+            self._drop(held, PathsVary())
+            return False
         return self._captures_again([DECISION], [])
 
     @property

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 import magpy_core
-from magpy_core.backends import get_backend
+from magpy_core.backends import background, get_backend
 from magpy_core.capture import graphs
 from magpy_core.regions.api import region_of
+from magpy_core.regions.overhead import Overhead
+from magpy_core.regions.region import Region
+from magpy_core.regions.session import Session
 from tests.soundness.harness.cuts import without_trials
 
 
@@ -107,3 +110,90 @@ SOURCE = """
             x = torch.relu(x) * 2
     return x
 """
+
+
+class Training:
+    """Steps whose graphs hold their writes until the decisions are known, beside a model that is trained in plain Python."""
+
+    def __init__(self) -> None:
+        self.weights = [torch.full((4,), 0.5, requires_grad=True) for _ in "ab"]
+        session = Session(mode="compiled", backend="inductor", background=True)
+        self.region = session.region(self.step, kind="function", name="step", file=__file__, line=1, target=self.step)
+
+    @staticmethod
+    def step(weight: torch.Tensor, gates: torch.Tensor) -> float:
+        loss = gated(weight, gates).sum()
+        weight.grad = None
+        loss.backward()
+        with torch.no_grad():
+            weight -= 0.01 * weight.grad  # type: ignore[operator]
+        return float(loss.detach())
+
+    def run(self, *gates: float) -> None:
+        compiled, plain = self.weights
+        assert self.region(compiled, torch.tensor(gates)) == self.step(plain, torch.tensor(gates))
+        assert torch.equal(compiled, plain)
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch) -> Training:
+    """Compiled in the background, by a process that is always done, in a program that can afford anything."""
+    monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    monkeypatch.setattr(background, "available", lambda: True)
+    monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: True)
+    monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
+    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
+    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": True)
+    monkeypatch.setattr(Overhead, "affords", lambda self, *seconds: True)
+    return Training()
+
+
+def recordings(region: Region, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    made: list[int] = []
+    record = region.record
+    monkeypatch.setattr(region, "record", lambda *args: (made.append(region.calls), record(*args))[1])
+    return made
+
+
+def test_the_path_is_looked_at_again_before_code_is_loaded(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = recordings(training.region, monkeypatch)
+    for _ in range(12):
+        training.run(1.0, -1.0, 1.0)
+    assert made == [2, 3, 4, 5, 7], "the first call is not recorded; the sixth finds that code has arrived"
+    assert training.region.hits == 5 and [c.holds_writes for c in training.region.captures] == [True]
+
+
+def test_code_for_a_path_that_the_program_has_left_is_not_loaded(training: Training, no_inductor: list[int]) -> None:
+    for _ in range(5):
+        training.run(1.0, -1.0, 1.0)
+    for _ in range(2):
+        training.run(1.0, 1.0, 1.0)
+    assert not no_inductor and not training.region.captures
+    for _ in range(20):
+        training.run(1.0, 1.0, 1.0)
+    assert not any(capture.holds_writes for capture in training.region.captures)
+
+
+def test_a_training_step_with_many_paths_is_not_compiled_whole(training: Training, no_inductor: list[int]) -> None:
+    for count in range(4):
+        training.run(*(1.0 if count & bit else -1.0 for bit in (1, 2, 4)))
+    assert not no_inductor and not training.region.captures
+    for count in range(20):
+        training.run(*(1.0 if count & bit else -1.0 for bit in (1, 2, 4)))
+    assert not any(capture.holds_writes for capture in training.region.captures)
+
+
+def test_paths_are_explored_when_the_program_can_afford_it(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    affords = [True]
+    monkeypatch.setattr(Overhead, "affords", lambda self, *seconds: affords[0])
+    made = recordings(training.region, monkeypatch)
+    for _ in range(3):
+        training.run(1.0, -1.0, 1.0)
+    affords[0] = False
+    for _ in range(9):
+        training.run(1.0, -1.0, 1.0)
+    assert made == [2, 3] and training.region.captures[0].is_held
+    affords[0] = True
+    for _ in range(9):
+        training.run(1.0, -1.0, 1.0)
+    assert made == [2, 3, 13, 14, 16] and training.region.hits

@@ -34,7 +34,7 @@ def unhurried(session: Session) -> Session:
     budget = session.options.overhead
     assert budget is not None
     recorded = budget.recorded
-    budget.recorded = lambda region, seconds: recorded(region, 0.0)  # type: ignore[method-assign]
+    budget.recorded = lambda region, seconds, **more: recorded(region, 0.0, **more)  # type: ignore[method-assign]
     return session
 
 
