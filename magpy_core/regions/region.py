@@ -386,7 +386,7 @@ class Region:
         capture = None
         if self._backend != "eager":
             recorded.refuse_sizes_from_data()
-        if held is not None and recorded.trace is not None and not self._is_other_path(recorded.trace, held):
+        if held is not None and not self._is_other_path(recorded.trace, held):
             return None
         if recorded.trace is not None:
             beside = self.options.background and self._backend == "inductor" and background.available()
@@ -417,10 +417,12 @@ class Region:
             self.log.listeners.on_region(self)
         return capture
 
-    def _is_other_path(self, trace: Trace, held: Capture) -> bool:
-        """A call that the ``held`` capture fits was recorded: whether to capture it as well."""
+    def _is_other_path(self, trace: Trace | None, held: Capture) -> bool:
+        """A call that the ``held`` capture fits was recorded: whether to capture it as well. ``trace`` None: it can't be."""
         exploration, has_arrived = self.fallback.exploration, held.asks_to_load
         exploration.recorded(self.captures)
+        if trace is None:
+            return True
         if exploration.is_known(trace, [held] if has_arrived else self.captures):
             return False
         self.recordings += 1
