@@ -50,6 +50,10 @@ class Exploration:
         if self._left <= 0:
             self.end(captures)
 
+    def shorten(self) -> None:
+        """The program can't afford a recording now: a single one later tells as much as several in a row."""
+        self._left = min(self._left, 1)
+
     def end(self, captures: Iterable[Capture]) -> None:
         """Captures are compiled from now on."""
         self._left = 0

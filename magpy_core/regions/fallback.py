@@ -42,7 +42,10 @@ class Fallback:
             self.exploration.end(region.captures)
             return False
         overhead = region.options.overhead
-        return overhead is None or overhead.affords_recording(region.id)
+        if overhead is None or overhead.affords_recording(region.id):
+            return True
+        self.exploration.shorten()
+        return False
 
     def replaces_plain(self, region: RegionView) -> bool:
         """Whether calls of ``region``, if it is plain Python now, go to stretches from now on."""

@@ -196,4 +196,4 @@ def test_paths_are_explored_when_the_program_can_afford_it(training: Training, m
     affords[0] = True
     for _ in range(9):
         training.run(1.0, -1.0, 1.0)
-    assert made == [2, 3, 13, 14, 16] and training.region.hits
+    assert made == [2, 3, 13, 15] and training.region.hits
