@@ -168,6 +168,11 @@ class Queue:
         waiting = [other for other in others if other.state == "waiting" and other.is_wanted]
         return running < self._most and all(other.seconds <= one.seconds for other in waiting)
 
+    def cancel(self) -> None:
+        """The program has ended: what runs is to end while the interpreter does."""
+        for one in self._all:
+            one.cancel()
+
     def running(self) -> int:
         return sum(1 for one in self._all if one.state == "running" and not one.ended())
 

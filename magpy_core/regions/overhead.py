@@ -15,7 +15,7 @@ from magpy_core.regions.waiting import Waiting
 
 _TO_RECORD_S, _TO_LOAD_S = 0.5, 1.0  # loading comes before a gain, a recording perhaps before nothing
 _MOST_GAIN = 0.5  # of a call's time, by compiling it
-_SHARE = 0.05  # of the time the program has run
+_SHARE = 0.04  # of the time the program has run: a hundredth goes to what is not counted, as looking at calls
 _TRIES, _SHARE_IN_VAIN = 2, 0.02  # after so many recordings in vain, so small a share
 _PER_WASTED = 4.0  # seconds that a capture waits for each second of compiling in vain before
 _MOST_AHEAD_S = 3.0  # of the share of a whole run, spent before the run has lasted so long

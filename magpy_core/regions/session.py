@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends import get_backend
-from magpy_core.backends.background import waits_by_default
+from magpy_core.backends.background import QUEUE, waits_by_default
 from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
@@ -202,6 +202,7 @@ class Session:
 
     def release(self) -> None:
         """Forgets the regions. The program has ended."""
+        QUEUE.cancel()
         for region in self._regions.values():
             region.forget()
         self._regions = {}

@@ -205,3 +205,12 @@ def test_who_asks_no_more_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     time.sleep(0.1)
     until(lambda: queue.poll(one, lambda: None))
     assert gone.state == "waiting"
+
+
+def test_all_end_with_the_program() -> None:
+    queue = Queue(most=1)
+    running, waiting = queue.add(), queue.add()
+    running.seconds = 1.0
+    until(lambda: queue.poll(running, lambda: time.sleep(60)) or running.state == "running")
+    queue.cancel()
+    assert running.state == "failed" and waiting.state == "waiting"

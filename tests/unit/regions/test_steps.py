@@ -341,8 +341,8 @@ def test_what_compiled_code_costs_to_load_must_be_affordable(monkeypatch: pytest
     budget = overhead.Overhead()
     assert budget.affords_loading(0.9, 9.0) and not budget.affords_loading(1.1, 9.0)
     now[0] += 100.0
-    assert budget.affords_loading(5.9, 99.0) and not budget.affords_loading(6.1, 99.0)
-    budget.add(5.0)
+    assert budget.affords_loading(4.9, 99.0) and not budget.affords_loading(5.1, 99.0)
+    budget.add(4.0)
     assert budget.affords_loading(0.9, 99.0) and not budget.affords_loading(1.1, 99.0)
     assert budget.affords_loading(0.9, 1.8) and not budget.affords_loading(0.9, 1.7), (
         "calls that take too little of the time"
