@@ -19,6 +19,7 @@ _SHARE = 0.04  # of the time the program has run: a hundredth goes to what is no
 _TRIES, _SHARE_IN_VAIN = 2, 0.02  # after so many recordings in vain, so small a share
 _PER_WASTED = 4.0  # seconds that a capture waits for each second of compiling in vain before
 _MOST_AHEAD_S = 3.0  # of the share of a whole run, spent before the run has lasted so long
+_SHARE_UNTIMED = 0.02  # ahead, for what the last run has not timed: compiling beside the program may take the rest in vain
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
 _TO_IMPORT_S = 1.5  # what sizes that vary take once: torch imports sympy and TorchDynamo
@@ -54,7 +55,8 @@ class Overhead:
         is_in_vain = self._in_vain.get(region, 0) >= _TRIES
         share = (_SHARE_IN_VAIN if is_in_vain else _SHARE) * (time.monotonic() - self._began)
         if region and not is_in_vain and self._last_run.may_save(region):
-            share = max(share, min(_SHARE * self._last_run.seconds, _MOST_AHEAD_S))
+            ahead = _SHARE if region in self._last_run.saves else _SHARE_UNTIMED
+            share = max(share, min(ahead * self._last_run.seconds, _MOST_AHEAD_S))
         return self.spent + seconds <= unnoticed + share
 
     def _pays(self, region: str, seconds: float) -> bool:
