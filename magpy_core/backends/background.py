@@ -79,6 +79,7 @@ class Compilation:
     def __init__(self) -> None:
         self._page: mmap.mmap | None = None
         self._result: Result | None = None
+        self._starter = 0
         self.seconds = 0.0
         self.last_poll = time.monotonic()
 
@@ -102,6 +103,7 @@ class Compilation:
         """Forks a process that does the work, twice. It returns True if it needed no compiler."""
         assert self._page is None
         page = self._page = mmap.mmap(-1, _PAGE)
+        self._starter = os.getpid()
         _beat(page)
         page[_STATE] = _RUNNING
         me = Path(f"/proc/{os.getpid()}/stat")
@@ -131,8 +133,8 @@ class Compilation:
         return self._result is not None
 
     def cancel(self) -> None:
-        """End it: the result is no longer needed."""
-        if self._page is not None:
+        """End it: the result is no longer needed. A process that the program has forked ends nothing of the program's."""
+        if self._page is not None and os.getpid() == self._starter:
             self._page[_CANCELLED] = 1
             self._page, self._result = None, Result(0.0, "MP902", "The compilation was cancelled.")
 

@@ -214,3 +214,16 @@ def test_all_end_with_the_program() -> None:
     until(lambda: queue.poll(running, lambda: time.sleep(60)) or running.state == "running")
     queue.cancel()
     assert running.state == "failed" and waiting.state == "waiting"
+
+
+def test_it_goes_on_when_a_copy_of_the_program_ends() -> None:
+    queue = Queue(most=1)
+    one = queue.add()
+    until(lambda: queue.poll(one, lambda: time.sleep(60)) or one.state == "running")
+    copy = os.fork()
+    if not copy:
+        queue.cancel()
+        os._exit(0)
+    os.waitpid(copy, 0)
+    assert one.state == "running" and one._page is not None and not one._page[1], "it was not cancelled"
+    one.cancel()
