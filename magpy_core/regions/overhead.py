@@ -20,6 +20,7 @@ _TRIES, _SHARE_IN_VAIN = 2, 0.02  # after so many recordings in vain, so small a
 _PER_WASTED = 4.0  # seconds that a capture waits for each second of compiling in vain before
 _MOST_AHEAD_S = 3.0  # of the share of a whole run, spent before the run has lasted so long
 _SHARE_UNTIMED = 0.02  # ahead, for what the last run has not timed: compiling beside the program may take the rest in vain
+_LEAST_LEFT = 10.0  # times what a recording takes, until the program ends if it takes as long as the last run
 _LEAST_SHARE = 0.02
 _SOON_S = 0.1
 _TO_IMPORT_S = 1.5  # what sizes that vary take once: torch imports sympy and TorchDynamo
@@ -80,6 +81,9 @@ class Overhead:
         return self._affords_to_record(region, seconds + _TO_IMPORT_S)
 
     def _affords_to_record(self, region: str, seconds: float) -> bool:
+        left = self._last_run.seconds - (time.monotonic() - self._began)
+        if 0.0 < left < _LEAST_LEFT * seconds:
+            return False
         return self.affords(seconds, _TO_RECORD_S, region) or self._pays(region, seconds)
 
     @staticmethod
