@@ -90,12 +90,12 @@ class Capture:
 
     def doubt(self) -> None:
         """Before its compiled code is loaded, a call is to show whether the path is still the recorded one."""
-        self._graphs.may_load = False
+        self._graphs.awaited.may_load = False
 
     @property
     def asks_to_load(self) -> bool:
         """Whether its compiled code has arrived and waits for that: it is to be held."""
-        return self._graphs.has_arrived and not self._graphs.may_load
+        return self._graphs.awaited.has_arrived and not self._graphs.awaited.may_load
 
     def hold(self) -> None:
         """Compile nothing yet: calls that it fits run as plain Python."""
@@ -108,7 +108,8 @@ class Capture:
         """Undo ``hold``."""
         if self._released is not None:
             self.run, self._released = self._released, None
-            self._graphs.may_load = self._graphs.may_load or self._graphs.has_arrived
+            awaited = self._graphs.awaited
+            awaited.may_load = awaited.may_load or awaited.has_arrived
 
     @property
     def is_held(self) -> bool:
@@ -222,7 +223,7 @@ class Capture:
     @property
     def plain_calls(self) -> int:
         """How many calls ran as plain Python for that reason."""
-        return self._graphs.plain_calls
+        return self._graphs.awaited.calls
 
     @property
     def is_compiling(self) -> bool:

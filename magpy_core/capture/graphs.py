@@ -11,7 +11,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -73,6 +73,18 @@ class _Improving:
         return self.fn(inputs)
 
 
+@dataclass
+class Awaited:
+    """How long code has been awaited: ``since`` when, in how many ``calls`` in plain Python, which took ``seconds``.
+    ``may_load``: false if something is to be found out first when it ``has_arrived``."""
+
+    since: float = field(default_factory=time.monotonic)
+    calls: int = 0
+    seconds: float = 0.0
+    may_load: bool = True
+    has_arrived: bool = False
+
+
 class CompiledGraphs:
     """Puts ``graph0``, ``graph1``, ... into the namespace of the generated functions: first a stub, which compiles its
     segment for the inputs of its first call, then the compiled callable. Checks that backends add become ``shapes_ok``, or
@@ -88,10 +100,7 @@ class CompiledGraphs:
         self._stages = {i: 0 for i, s in enumerate(structure.segments) if s.outputs or s.nodes}
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
         self._looked_for: set[tuple[int, int, bool]] = set()  # among stored graphs
-        self._made = time.monotonic()
-        self._plain_seconds = 0.0
-        self.plain_calls = 0
-        self.may_load, self.has_arrived = True, False
+        self.awaited = Awaited()
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
         self.of_segments: dict[int, CompiledGraph] = {}
@@ -173,11 +182,11 @@ class CompiledGraphs:
             compiled = self._stored(index, inputs, stage, again=True)  # that process has stored it, if it can be
             result = self._compilations[index, stage].result
             # While the code of an earlier stage runs, no calls are plain.
-            plain_seconds = math.inf if stage else self._plain_seconds
+            plain_seconds = math.inf if stage else self.awaited.seconds
             if compiled is None and not self._settings.affords(result.to_load, plain_seconds):
                 return None
-            if compiled is None and not self.may_load:
-                self.has_arrived = True
+            if compiled is None and not self.awaited.may_load:
+                self.awaited.has_arrived = True
                 return None
             self.compile_seconds = (self.compile_seconds or 0.0) + result.seconds
         with loading() if self._settings.background else nullcontext():
@@ -237,7 +246,7 @@ class CompiledGraphs:
         return True
 
     def _is_worthwhile(self) -> bool:
-        return self._settings.is_worthwhile(self._plain_seconds, time.monotonic() - self._made)
+        return self._settings.is_worthwhile(self.awaited.seconds, time.monotonic() - self.awaited.since)
 
     @property
     def is_compiling(self) -> bool:
@@ -267,12 +276,12 @@ class CompiledGraphs:
     @property
     def plain(self) -> tuple[int, float]:
         """The calls that ran as plain Python because these graphs were not ready, and their seconds."""
-        return self.plain_calls, self._plain_seconds
+        return self.awaited.calls, self.awaited.seconds
 
     def ran_plain(self, seconds: float, calls: int = 1) -> None:
         """So many calls ran as plain Python because these graphs are not ready."""
-        self.plain_calls += calls
-        self._plain_seconds += seconds
+        self.awaited.calls += calls
+        self.awaited.seconds += seconds
         for compilation in self._compilations.values():  # none of a second stage has started
             compilation.seconds += seconds
 
