@@ -185,7 +185,7 @@ class CompiledGraphs:
             plain_seconds = math.inf if stage else self.awaited.seconds
             if compiled is None and not self._settings.affords(result.to_load, plain_seconds):
                 return None
-            if compiled is None and not self.awaited.may_load:
+            if compiled is None and not (stage or self.awaited.may_load):  # while code serves, its path is known
                 self.awaited.has_arrived = True
                 return None
             self.compile_seconds = (self.compile_seconds or 0.0) + result.seconds

@@ -222,8 +222,10 @@ def test_it_goes_on_when_a_copy_of_the_program_ends() -> None:
     until(lambda: queue.poll(one, lambda: time.sleep(60)) or one.state == "running")
     copy = os.fork()
     if not copy:
-        queue.cancel()
-        os._exit(0)
+        try:
+            queue.cancel()
+        finally:
+            os._exit(0)
     os.waitpid(copy, 0)
     assert one.state == "running" and one._page is not None and not one._page[1], "it was not cancelled"
     one.cancel()
