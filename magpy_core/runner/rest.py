@@ -16,8 +16,9 @@ from magpy_core.runner.steps import StepClock
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _WINDOW = 64  # calls that are looked at in a row
-_COST_S = 50e-6  # of looking at one
-_SHARE = 0.05  # of the program's time, for that
+_COST_S = 100e-6  # of looking at one, with what it calls
+_SHARE = 0.02  # of the program's time, for that
+_SHARE_SERVED = 0.1  # where compiled code serves: whether it pays may depend on it
 _LONGEST_S = 1.0  # without a look
 _MOST = 128 * _WINDOW
 
@@ -87,10 +88,11 @@ class Rest:
     def _decide(self) -> None:
         seconds, self._seen = perf_counter() - self._since, 0
         session = self._session()
-        if session is not None and _WINDOW * _COST_S > _SHARE * seconds:
+        share = _WINDOW * _COST_S / max(seconds, 1e-6)
+        if session is not None and share > _SHARE:
             if session.is_calm():
                 self._begin(min(_MOST, int(_WINDOW * _LONGEST_S / max(seconds, 1e-6))))
-            elif session.compares():
+            elif share > _SHARE_SERVED and session.compares():
                 self._beside = seconds
                 self._begin(_WINDOW)
         self._since = perf_counter()

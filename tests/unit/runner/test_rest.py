@@ -75,18 +75,19 @@ def test_looking_takes_a_small_part_of_the_time() -> None:
     world = World(1e-5)
     for _ in range(200_000):
         world.call()
-    assert world.looks * rest._COST_S < 0.05 * 200_000 * (1e-5 + rest._COST_S)
+    assert world.looks * rest._COST_S < 0.02 * 200_000 * (1e-5 + rest._COST_S)
 
 
-def test_there_is_a_look_at_least_once_a_second() -> None:
-    world = World(4e-4)
+@pytest.mark.parametrize("seconds", [4e-4, 4e-3])
+def test_there_is_a_look_at_least_once_a_second(seconds: float) -> None:
+    world = World(seconds)
     for _ in range(64):
         world.call()
-    assert 0.9 <= world.rest.left * 4e-4 <= 1.0
+    assert 0.9 <= world.rest.left * seconds <= 1.0
 
 
 @pytest.mark.parametrize(
-    "given", [{"seconds": 2e-3}, {"seconds": 1e-4, "calm": False}, {"seconds": 1e-4, "has_session": False}]
+    "given", [{"seconds": 6e-3}, {"seconds": 1e-4, "calm": False}, {"seconds": 1e-4, "has_session": False}]
 )
 def test_long_calls_and_those_of_which_something_comes_are_looked_at(given: dict[str, Any]) -> None:
     world = World(**given)
