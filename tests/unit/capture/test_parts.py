@@ -363,6 +363,20 @@ def test_quicker_code_serves_until_better_code_is_there(staged: Staged) -> None:
     assert graphs.stage == 2 and graphs.background_seconds == 5.0 and graphs.progress == "ready"
 
 
+def test_code_of_a_path_in_doubt_waits_and_better_code_does_not(staged: Staged) -> None:
+    graphs, modes = staged_graphs()
+    graphs.awaited.may_load = False
+    staged.ended["default"] = Result(1.0)
+    with pytest.raises(NotReady):
+        modes(1)
+    assert graphs.awaited.has_arrived and staged.compiled == []
+    graphs.awaited.may_load = True
+    assert modes(1) == ["default"]
+    graphs.awaited.may_load = False  # as where that code was stored by another process, and not asked about
+    staged.ended["max"] = Result(4.0)
+    assert modes(100) == ["default", "max"]
+
+
 @pytest.mark.parametrize("how", ["refused", "fails in use"])
 def test_quicker_code_stays_where_better_code_is_not_to_be_had(staged: Staged, how: str) -> None:
     graphs, modes = staged_graphs()
