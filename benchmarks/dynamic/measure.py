@@ -63,6 +63,7 @@ class Contender:
         end, turn = time.perf_counter() + seconds, 0
         while not self.failure:
             before = compilations()
+            self.reset()
             for i in range(INPUTS):
                 self.run(i, turn)
                 if self.failure or time.perf_counter() > end:
@@ -113,7 +114,7 @@ def _parts(regions: list[Region]) -> list[Region]:
 def _is_decided(regions: list[Region]) -> bool:
     """Whether everything is compiled that is worth it, and it is known whether it pays."""
     captures = [capture for part in _parts(regions) for capture in part.captures]
-    compiles = any(capture.progress in ("running", "waiting") for capture in captures)
+    compiles = any(capture.is_due for capture in captures)  # not those of stretches that are plain Python by now
     return not compiles and None not in _pay(regions) and all(region.times.trial is None for region in regions)
 
 
