@@ -96,6 +96,12 @@ class Region:
         return self.fallback.stretches is not None
 
     @property
+    def takes_turns(self) -> bool:
+        """Whether some of its calls are plain, because its captures are being timed."""
+        is_timed = self.options.measure and not self.times.is_settled
+        return is_timed and not self.disabled and any(capture.is_ready for capture in self.captures)
+
+    @property
     def findings(self) -> dict[Any, Finding]:
         return self.log.findings
 

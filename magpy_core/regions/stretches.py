@@ -11,6 +11,7 @@ import functools
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import FunctionType
@@ -42,6 +43,9 @@ _FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
 
 #: Called with the region of a new stretch.
 Added = Callable[[Region], None]
+
+
+_all_served: weakref.WeakKeyDictionary[Stretch, weakref.WeakSet[_Served]] = weakref.WeakKeyDictionary()
 
 
 class _Active(threading.local):
@@ -127,8 +131,8 @@ class Stretches:
 
     @property
     def regions(self) -> list[Region]:
-        """Those of the stretches."""
-        return [entry.region for served in self.served.values() for entry in served.entries]
+        """Those of the stretches, except where a stretch is plain Python again."""
+        return [entry.region for served in self.served.values() if not served.is_plain for entry in served.entries]
 
     def serve(self, stretch: Stretch) -> _Served:
         served = self.served[stretch] = _Served(stretch, self)
@@ -151,6 +155,7 @@ class _Entry:
 
     def __init__(self, region: Region) -> None:
         self.region = region
+        self.is_slower = False
         self._recordings = 0
         self._is_measured = False
 
@@ -167,7 +172,8 @@ class _Entry:
         if not self._is_measured and region.times.is_settled:
             self._is_measured = True
             region.options = replace(region.options, measure=region.options.steps is not None)
-            return region.times.is_slower()
+            self.is_slower = region.times.is_slower()
+            return self.is_slower
         return False
 
 
@@ -177,10 +183,11 @@ class _Served:
     def __init__(self, stretch: Stretch, stretches: Stretches) -> None:
         self._stretch = stretch
         self.entries = Entries(stretch.scope.shared, lambda moved: _Entry(stretches.make(stretch, moved.target)))
-        self._is_plain = False
+        self.is_plain = False
+        _all_served.setdefault(stretch, weakref.WeakSet()).add(self)
 
     def call(self, function: FunctionType) -> Any:
-        found = None if self._is_plain else self.entries.of(function)
+        found = None if self.is_plain else self.entries.of(function)
         if found is None:
             return function()
         moved, entry = found
@@ -190,16 +197,20 @@ class _Served:
         result = moved.call(function, entry.region)
         try:
             if self._stretch.value is not None and type(result) in _NUMBERS:
-                self._is_plain = True
+                self.is_plain = True
                 scope = self._stretch.scope
                 _functions.add_seams([], [Line(scope.file, scope.qualname, n) for n in self._stretch.value_lines])
             elif entry.is_worthless():
-                self._is_plain = True
-                _cut_at(_lines(entry.region), self._stretch)
+                self.is_plain = True
+                _cut_at(_lines(entry.region), self._stretch, dissolves=not entry.is_slower and self._is_plain_everywhere())
         except Exception as error:  # it must never take the program down
-            self._is_plain = True
+            self.is_plain = True
             entry.region.monitor_failed(error)
         return result
+
+    def _is_plain_everywhere(self) -> bool:
+        """Whether the stretch is plain Python in all regions that it serves."""
+        return all(served.is_plain for served in _all_served[self._stretch])
 
 
 def _plain(function: FunctionType, awaited: Capture | None) -> Any:
@@ -257,9 +268,11 @@ def _places(region: Region) -> Iterable[Line]:
     yield from (_line(place) for place, number in region.log.varied.items() if place and number >= _VARYING)
 
 
-def _cut_at(lines: Sequence[Line], stretch: Stretch | None = None) -> None:
-    """``stretch``: was refused there. It becomes smaller, or what it computes for a seam is the frame's from now on."""
-    _functions.add_seams(lines, [line for line in lines if stretch is not None and _is_left(line, stretch)])
+def _cut_at(lines: Sequence[Line], stretch: Stretch | None = None, *, dissolves: bool = False) -> None:
+    """``stretch``: was refused there. It becomes smaller, or what it computes for a seam is the frame's from now on.
+    ``dissolves``: all of it is; short statements in a loop would otherwise take longer to call than to run."""
+    left = [line for line in lines if stretch is not None and _is_left(line, stretch)]
+    _functions.add_seams(lines, left, [stretch] if stretch is not None and dissolves else [])
 
 
 def _is_left(line: Line, stretch: Stretch) -> bool:

@@ -66,9 +66,11 @@ def _take_turn(tried: Tried, trial: Trial, args: tuple[Any, ...], kwargs: dict[s
 
 
 def _state(regions: Iterable[RegionView]) -> Hashable:
-    """Of the captures: changes with each recording. None while code for some is on its way."""
+    """Changes with each recording, and with each call while some are plain by turns. None while code for some is on its
+    way."""
     regions = list(regions)
     captures = [capture for region in regions for capture in region.captures]
     if any(capture.is_due for capture in captures):
         return None
-    return sum(region.recordings for region in regions), sum(capture.is_ready for capture in captures)
+    turns = sum(region.times.turn for region in regions if region.takes_turns)
+    return sum(region.recordings for region in regions), sum(capture.is_ready for capture in captures), turns

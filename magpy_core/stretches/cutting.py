@@ -10,7 +10,7 @@ from magpy_core.stretches.conditions import computed_part, may_rotate, with_valu
 from magpy_core.stretches.names import bound_names, own_nodes
 from magpy_core.stretches.seam_clock import Seam, head_of, marked
 from magpy_core.stretches.seam_parts import Span, contains, is_evaluated_first, parts_of, with_parts
-from magpy_core.stretches.stretch import Scope, Stretch
+from magpy_core.stretches.stretch import Place, Scope, Stretch
 
 _SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await)
 _FIXED = (*_SUSPENDS, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal)
@@ -24,8 +24,8 @@ _OF_FUNCTIONS = OF_FRAMES | {"super", "__class__"}
 class Cutter:
     """``is_seam``: statements that are to be in no stretch (but blocks in them may hold some); ``is_worth``: whether
     statements are worth a stretch; ``moves``: whether a stretch may compute an expression of a seam; ``spans``: of what in
-    seams can't be captured. ``stretches``: those that were made, in the order of the source. ``seams``: those with marks
-    around them, if they are ``timed``."""
+    seams can't be captured; ``plain``: places of stretches that are not to be made. ``stretches``: those that were made, in
+    the order of the source. ``seams``: those with marks around them, if they are ``timed``."""
 
     def __init__(
         self,
@@ -35,10 +35,11 @@ class Cutter:
         moves: Callable[[ast.expr], bool] = lambda value: False,
         spans: Collection[Span] = (),
         *,
+        plain: Collection[Place] = (),
         timed: bool = False,
     ) -> None:
         self._scope, self._is_seam, self._is_worth = scope, is_seam, is_worth
-        self._moves, self._spans, self._timed = moves, spans, timed
+        self._moves, self._spans, self._plain, self._timed = moves, spans, plain, timed
         self.stretches: list[Stretch] = []
         self.seams: list[Seam] = []
 
@@ -63,7 +64,7 @@ class Cutter:
 
     def _run(self, statements: list[ast.stmt], *, ends_loop: bool) -> list[ast.stmt]:
         stretch = self._stretch(statements, ends_loop=ends_loop)
-        if stretch is None or not stretch.can_stand:
+        if stretch is None or not stretch.can_stand or stretch.place in self._plain:
             return statements
         self.stretches.append(stretch)
         return stretch.call()
@@ -104,6 +105,8 @@ class Cutter:
         made = stretch.with_value(value) if stretch is not None else None
         if made is None:
             return None
+        if made.place in self._plain:
+            return statements, value
         self.stretches.append(made)
         return made.call_as_value()
 
@@ -122,6 +125,8 @@ class Cutter:
         calls: dict[int, ast.expr] = {}
         for part in self._parts(seam):
             stretch = Stretch(self._scope, (), value=part)
+            if stretch.place in self._plain:
+                continue
             self.stretches.append(stretch)
             definition, calls[id(part)] = stretch.call_as_value()
             before += definition
@@ -134,8 +139,9 @@ class Cutter:
             last -= 1
         if not may_rotate(loop):
             return None
+        made_before = len(self.stretches)
         before, test = self._run_and_test(loop.body[last:], loop.test)
-        if before is None or test is None:
+        if before is None or test is None or len(self.stretches) == made_before:
             return None
         ends = self.stretches.pop()
         body = self.block(loop.body[:last], ends_loop=False)

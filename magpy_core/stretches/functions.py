@@ -26,7 +26,7 @@ from magpy_core.stretches.names import global_names, own_nodes
 from magpy_core.stretches.originals import remember
 from magpy_core.stretches.seam_clock import SeamClock, marks
 from magpy_core.stretches.seam_parts import Span
-from magpy_core.stretches.stretch import Scope, Stretch, finished, future_flags
+from magpy_core.stretches.stretch import Place, Scope, Stretch, finished, future_flags
 
 #: Makes what calls of a stretch go to, as ``receiver @ function``.
 MakeReceiver = Callable[[Stretch], Any]
@@ -52,6 +52,8 @@ class _CutFunction:
     seams: frozenset[Line] = frozenset()
     values: frozenset[Line] = frozenset()
     """Expressions of seams in these lines are computed by no stretch."""
+    plain: frozenset[Place] = frozenset()
+    """Of stretches that are the function's own statements again."""
     is_settled: bool = False
     """Whether it can't be cut (again)."""
 
@@ -86,28 +88,48 @@ class Functions:
                     if cut.made is not None:
                         _exchange(cut.functions, cut.made, cut.original)
 
-    def add_seams(self, lines: Iterable[Line], values: Iterable[Line] = ()) -> bool:
+    def add_seams(self, lines: Iterable[Line], values: Iterable[Line] = (), plain: Iterable[Stretch] = ()) -> bool:
         """Statements of these lines are in no stretch from now on, but for parts of their expressions that don't contain the
-        lines' spans; nor are expressions of seams in the lines ``values``. Returns whether a function was cut (again)."""
+        lines' spans; nor are expressions of seams in the lines ``values``, and what was in the stretches ``plain``. Returns
+        whether a function was cut (again)."""
         with self._lock:
             self._cut = [cut for cut in self._cut if any(one() is not None for one in cut.functions)]
             wanted, left = list(lines), list(values)
             new = [line for line in wanted if not any(_contains(cut.original, line) for cut in self._cut)]
             self._cut += _cut_functions(new)
-            return any([self._cut_again(cut, _in(wanted, cut), _in(left, cut)) for cut in self._cut])
+            places = {stretch.place: _line(stretch) for stretch in plain}
+            return any(
+                [
+                    self._cut_again(
+                        cut,
+                        _in(wanted, cut),
+                        _in(left, cut),
+                        frozenset(place for place, line in places.items() if _contains(cut.original, line)),
+                    )
+                    for cut in self._cut
+                ]
+            )
 
     def are_cut(self, lines: Iterable[Line]) -> bool:
         """Whether a function that one of ``lines`` is in calls stretches, for whichever region it was cut."""
         return any(cut.made is not None and any(_contains(cut.original, line) for line in lines) for cut in self._cut)
 
-    def _cut_again(self, cut: _CutFunction, lines: frozenset[Line], values: frozenset[Line]) -> bool:
-        if cut.is_settled or (cut.seams >= lines and cut.values >= values):
+    def _cut_again(
+        self, cut: _CutFunction, lines: frozenset[Line], values: frozenset[Line], plain: frozenset[Place]
+    ) -> bool:
+        if cut.is_settled or (cut.seams >= lines and cut.values >= values and cut.plain >= plain):
             return False
         cut.seams |= lines
         cut.values |= values
-        spans = [line.span for line in cut.seams if line.span is not None]
+        cut.plain |= plain
         made = cut_code(
-            cut.original, _numbers(cut.seams), self._receiver_of, _numbers(cut.values), spans=spans, clock=self._clock
+            cut.original,
+            _numbers(cut.seams),
+            self._receiver_of,
+            _numbers(cut.values),
+            spans=[line.span for line in cut.seams if line.span is not None],
+            plain=cut.plain,
+            clock=self._clock,
         )
         cut.is_settled = made is None
         if made is None:
@@ -123,6 +145,11 @@ class Functions:
         if found is None:
             found = self._receivers[key] = self._receiver(stretch)
         return found
+
+
+def _line(stretch: Stretch) -> Line:
+    """The first one of ``stretch``."""
+    return Line(stretch.scope.file, stretch.scope.qualname, stretch.lines.start)
 
 
 def _in(lines: Iterable[Line], cut: _CutFunction) -> frozenset[Line]:
@@ -214,13 +241,14 @@ def cut_code(
     values: Collection[int] | None = None,
     *,
     spans: Collection[Span] = (),
+    plain: Collection[Place] = (),
     is_worth: Callable[[Sequence[ast.stmt]], bool] | None = None,
     clock: FindClock | None = None,
 ) -> CodeType | None:
     """The code of the same function, with its statements in stretches but for those of the lines ``seams``. So are tests of
     seams, and parts of seams around ``spans`` (in code points), but for those of the lines ``values`` (None: all).
-    ``is_worth``: whether statements are to be a stretch; None: if they compute; ``clock``: times the seams. Returns None if
-    its source is not known, or nothing is left to cut."""
+    ``plain``: places of stretches that are not made; ``is_worth``: whether statements are to be a stretch; None: if they
+    compute; ``clock``: times the seams. Returns None if its source is not known, or nothing is left to cut."""
     source = "".join(linecache.getlines(code.co_filename))
     whole = _compiled(source, code.co_filename)
     if whole is None or _code_like(whole, code) != code:
@@ -244,10 +272,10 @@ def cut_code(
 
     lines = source.splitlines()
     in_bytes = [_in_bytes(span, lines) for span in spans]
-    cutter = Cutter(scope, is_seam, is_worth or _computes, moves, in_bytes, timed=clock is not None)
+    cutter = Cutter(scope, is_seam, is_worth or _computes, moves, in_bytes, plain=plain, timed=clock is not None)
     first = 1 if ast.get_docstring(node, clean=False) is not None else 0
     node.body = [*node.body[:first], *cutter.block(node.body[first:], ends_loop=False)]
-    if not cutter.stretches:
+    if not cutter.stretches and not (plain and cutter.seams):
         return None
     receivers = {stretch.name: receiver(stretch) for stretch in cutter.stretches}
     if clock is not None:

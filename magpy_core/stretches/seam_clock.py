@@ -156,21 +156,29 @@ def head_of(statement: ast.stmt) -> list[ast.expr] | None:
 
 
 def marked(seam: Seam, statement: ast.stmt) -> list[ast.stmt]:
-    """``statement``, which may have been changed, between marks. A head ends where a block begins, and what a function
-    returns is known when its statement ends."""
+    """``statement``, which may have been changed, between marks. A head ends where a block begins, or when what a loop goes
+    over is known; and what a function returns is known when its statement ends."""
     begin, end = _mark(seam.name, statement), _mark(seam.end_name, statement)
     made = copy.copy(statement)
     if isinstance(made, ast.Return) and made.value is not None:
-        # in a tuple: an operator can't give NotImplemented
-        ended = ast.BinOp(ast.Constant(seam.end_name), ast.MatMult(), ast.Tuple([made.value], ast.Load()))
-        value = ast.Subscript(ended, ast.Constant(0), ast.Load())
-        for node in (value, ended, ended.left, ended.right, value.slice):
-            ast.copy_location(node, made.value)
-        made.value = value
+        made.value = _ended(seam, made.value)
+        return [begin, made]
+    if isinstance(made, ast.For):  # its body may run often
+        made.iter = _ended(seam, made.iter)
         return [begin, made]
     for block in _blocks(made):
         block[:] = [copy.deepcopy(end), *block]
     return [begin, made, end]
+
+
+def _ended(seam: Seam, value: ast.expr) -> ast.expr:
+    """``value``, with a mark of the seam's end when it is known."""
+    # in a tuple: an operator can't give NotImplemented
+    ended = ast.BinOp(ast.Constant(seam.end_name), ast.MatMult(), ast.Tuple([value], ast.Load()))
+    made = ast.Subscript(ended, ast.Constant(0), ast.Load())
+    for node in (made, ended, ended.left, ended.right, made.slice):
+        ast.copy_location(node, value)
+    return made
 
 
 def _blocks(made: ast.stmt) -> Iterator[list[ast.stmt]]:

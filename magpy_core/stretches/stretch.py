@@ -31,6 +31,10 @@ _FUTURE: int = functools.reduce(
 )
 
 
+#: The lines of a stretch's statements, and its value's.
+Place = tuple[range, Span | None]
+
+
 def future_flags(code: CodeType) -> int:
     """The `__future__` statements that ``code`` was compiled with."""
     return code.co_flags & _FUTURE
@@ -90,7 +94,7 @@ class Stretch:
         return first
 
     @property
-    def place(self) -> tuple[range, Span | None]:
+    def place(self) -> Place:
         """Where it stands in its function; no two stretches have the same."""
         return self.lines, None if self.value is None else span_of(self.value)
 

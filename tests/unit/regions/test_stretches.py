@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -64,7 +65,7 @@ class Clocked(nn.Module):
 
 def served(region: Region) -> int:
     assert isinstance(region.fallback.stretches, stretches.Stretches)
-    return sum(part.hits for part in region.fallback.stretches.regions)
+    return sum(entry.region.hits for one in region.fallback.stretches.served.values() for entry in one.entries)
 
 
 def pair(cls: type[nn.Module]) -> tuple[nn.Module, nn.Module]:
@@ -213,6 +214,41 @@ def test_what_a_statement_computes_before_it_leaves_the_graph_is_compiled() -> N
     assert list(found)[1] == name
 
 
+class Rows(nn.Module):
+    """The loop's body has no tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> list[float]:
+        kept = []
+        for row in torch.sigmoid(self.head(x)).mul(2).tolist():
+            largest = max(row)
+            if largest > 1:
+                kept.append(largest + row[0])
+        return kept
+
+
+def test_statements_without_tensors_are_no_stretch_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+    given = stretches._Receiver.__matmul__
+
+    def counted(receiver: Any, function: Any) -> Any:
+        calls[receiver._stretch.where] += 1
+        return given(receiver, function)
+
+    monkeypatch.setattr(stretches._Receiver, "__matmul__", counted)
+    plain, compiled = pair(Rows)
+    with torch.no_grad():
+        for i in range(30):
+            x = torch.randn(16, 8, generator=torch.Generator().manual_seed(i))
+            assert plain(x) == compiled(x)
+    assert served(region_of(compiled)) > 10
+    assert max(calls.values()) <= 30, f"not for each row: {calls}"
+    assert len(region_of(compiled).fallback.stretches.regions) == 1  # type: ignore[union-attr]
+
+
 def test_the_next_region_of_the_same_functions_is_cut_too() -> None:
     for _ in range(2):
         _, compiled = pair(Clocked)
@@ -306,6 +342,23 @@ def test_a_region_whose_stretches_do_not_pay_is_plain_python(pays: bool) -> None
     messages = [finding.message for finding in region.findings.values() if finding.code == "MP401"]
     assert messages == ([] if pays else [f"{region.name}, cut into stretches, takes 2 times as long as plain Python "
                                          "(2 ms, not 1 ms): it runs as plain Python again."])  # fmt: skip
+
+
+def test_a_trial_waits_until_no_stretch_takes_turns() -> None:
+    """Half of the calls are plain meanwhile, after a check of guards."""
+    seen: list[tuple[Any, bool]] = []
+
+    def begin(trial: Trial, now: float, state: Any) -> bool:
+        seen.append((state, any(part.takes_turns for part in region_of(compiled).fallback.stretches.regions)))  # type: ignore[union-attr]
+        return True
+
+    with mock.patch.object(Trial, "begin", begin):
+        _, compiled = pair(Clocked)
+        for _ in range(60):
+            compiled(torch.ones(1, 8))
+    turning = [state for state, takes_turns in seen if takes_turns]
+    assert 20 < len(turning) < 30 and len(set(turning)) == len(turning), "each is new"
+    assert len({state for state, _ in seen[-20:]}) == 1
 
 
 class Recursive(nn.Module):

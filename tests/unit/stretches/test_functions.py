@@ -234,6 +234,42 @@ def test_seams_are_added_to_functions_by_their_lines() -> None:
     assert not functions.add_seams([unknown]) and not functions.are_cut([unknown])
 
 
+def test_what_was_in_a_stretch_can_be_the_functions_own_again() -> None:
+    counted = Counted()
+    functions = Functions(counted.receiver)
+    code, (first, second) = sums.__code__, lines_of(sums)[2:4]
+    functions.add_seams([Line(code.co_filename, "sums", first)])
+    inside = next(one for one in counted.stretches if one.lines.start == second)
+    with functions.serving():
+        assert functions.add_seams([], plain=[inside]) and not functions.add_seams([], plain=[inside])
+        assert sums(3) == 6 and counted.calls == 1, "what is returned is another stretch"
+    assert sums.__code__ is code
+
+
+def rotates(n: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < n:
+        found.append(statements.call(len(found)))
+        found.append(-1)
+    if statements.call(n) > 2:
+        found.append(n)
+    return found
+
+
+@pytest.mark.parametrize("function", [sums, rotates])
+def test_with_any_of_its_stretches_gone_a_function_does_the_same(function: FunctionType) -> None:
+    for seams in seams_of(function):
+        made = Counted()
+        cut_code(function.__code__, seams, made.receiver, set())
+        for gone in made.stretches:
+            left = Counted()
+            code = cut_code(function.__code__, seams, left.receiver, set(), plain=[gone.place])
+            assert gone.place not in [one.place for one in left.stretches]
+            if code is not None:
+                again = FunctionType(code, function.__globals__)
+                assert [again(n) for n in range(5)] == [function(n) for n in range(5)]
+
+
 def test_code_that_the_program_has_replaced_stays() -> None:
     functions = Functions(Counted().receiver)
     code, other = sums.__code__, sums.__code__.replace(co_name="other")

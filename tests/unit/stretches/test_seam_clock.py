@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -122,6 +123,12 @@ def test_the_head_of_a_statement_with_blocks() -> None:
     assert [timed(i) for i in range(4)] == [heads(i) for i in range(4)]
     assert [timed.takes(n) for n in (2, 6, 8)] == [2.0, 3.0, 4.5]
     assert [timed.takes(n) for n in (3, 5, 7, 9)] == [None] * 4
+
+
+def test_the_body_of_a_loop_is_as_fast_as_before() -> None:
+    timed = Timed(heads, [6])
+    ends = [one for one in dis.get_instructions(timed.function) if isinstance(one.argval, seam_clock._End)]
+    assert len(ends) == 1, "where what it goes over is known, and not in each turn"
 
 
 def in_block(n: int) -> Any:
