@@ -111,6 +111,10 @@ class Stretches:
         if torch_has_compiled():  # the program's torch.compile can't read the code of cut functions
             return self._region.target(*args, **kwargs)
         _restore_before_first_frame()
+        try:
+            _functions.recut()
+        except Exception as error:  # it must never take the program down
+            self.failed(error)
         before, _active.stretches = _active.stretches, self
         self._calls += 1
         try:
@@ -133,6 +137,11 @@ class Stretches:
     def regions(self) -> list[Region]:
         """Those of the stretches, except where a stretch is plain Python again."""
         return [entry.region for served in self.served.values() if not served.is_plain for entry in served.entries]
+
+    def lost_one(self) -> None:
+        """A stretch is plain Python from now on. Whether the others still pay is not known."""
+        if self._trial.pays:
+            self._trial = Trial()
 
     def serve(self, stretch: Stretch) -> _Served:
         served = self.served[stretch] = _Served(stretch, self)
@@ -181,7 +190,7 @@ class _Served:
     """What serves one stretch."""
 
     def __init__(self, stretch: Stretch, stretches: Stretches) -> None:
-        self._stretch = stretch
+        self._stretch, self._stretches = stretch, stretches
         self.entries = Entries(stretch.scope.shared, lambda moved: _Entry(stretches.make(stretch, moved.target)))
         self.is_plain = False
         _all_served.setdefault(stretch, weakref.WeakSet()).add(self)
@@ -202,10 +211,14 @@ class _Served:
                 _functions.add_seams([], [Line(scope.file, scope.qualname, n) for n in self._stretch.value_lines])
             elif entry.is_worthless():
                 self.is_plain = True
-                _cut_at(_lines(entry.region), self._stretch, dissolves=not entry.is_slower and self._is_plain_everywhere())
+                _cut_at(_lines(entry.region), self._stretch)
+                if not entry.is_slower and self._is_plain_everywhere():
+                    _functions.dissolve(self._stretch)  # short statements in a loop would take longer to call than to run
         except Exception as error:  # it must never take the program down
             self.is_plain = True
             entry.region.monitor_failed(error)
+        if self.is_plain:
+            self._stretches.lost_one()
         return result
 
     def _is_plain_everywhere(self) -> bool:
@@ -268,11 +281,9 @@ def _places(region: Region) -> Iterable[Line]:
     yield from (_line(place) for place, number in region.log.varied.items() if place and number >= _VARYING)
 
 
-def _cut_at(lines: Sequence[Line], stretch: Stretch | None = None, *, dissolves: bool = False) -> None:
-    """``stretch``: was refused there. It becomes smaller, or what it computes for a seam is the frame's from now on.
-    ``dissolves``: all of it is; short statements in a loop would otherwise take longer to call than to run."""
-    left = [line for line in lines if stretch is not None and _is_left(line, stretch)]
-    _functions.add_seams(lines, left, [stretch] if stretch is not None and dissolves else [])
+def _cut_at(lines: Sequence[Line], stretch: Stretch | None = None) -> None:
+    """``stretch``: was refused there. It becomes smaller, or what it computes for a seam is the frame's from now on."""
+    _functions.add_seams(lines, [line for line in lines if stretch is not None and _is_left(line, stretch)])
 
 
 def _is_left(line: Line, stretch: Stretch) -> bool:

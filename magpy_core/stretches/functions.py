@@ -53,7 +53,7 @@ class _CutFunction:
     values: frozenset[Line] = frozenset()
     """Expressions of seams in these lines are computed by no stretch."""
     plain: frozenset[Place] = frozenset()
-    """Of stretches that are the function's own statements again."""
+    """Of stretches that are the function's own statements again, once it has been cut again."""
     is_settled: bool = False
     """Whether it can't be cut (again)."""
 
@@ -65,6 +65,7 @@ class Functions:
         self._receiver, self._clock = receiver, clock
         self._cut: list[_CutFunction] = []
         self._receivers: dict[tuple[Any, ...], Any] = {}
+        self._dissolved: list[Stretch] = []
         self._serving = 0
         self._lock = threading.RLock()
 
@@ -88,40 +89,47 @@ class Functions:
                     if cut.made is not None:
                         _exchange(cut.functions, cut.made, cut.original)
 
-    def add_seams(self, lines: Iterable[Line], values: Iterable[Line] = (), plain: Iterable[Stretch] = ()) -> bool:
+    def add_seams(self, lines: Iterable[Line], values: Iterable[Line] = ()) -> bool:
         """Statements of these lines are in no stretch from now on, but for parts of their expressions that don't contain the
-        lines' spans; nor are expressions of seams in the lines ``values``, and what was in the stretches ``plain``. Returns
-        whether a function was cut (again)."""
+        lines' spans; nor are expressions of seams in the lines ``values``. Returns whether a function was cut (again)."""
         with self._lock:
             self._cut = [cut for cut in self._cut if any(one() is not None for one in cut.functions)]
             wanted, left = list(lines), list(values)
             new = [line for line in wanted if not any(_contains(cut.original, line) for cut in self._cut)]
             self._cut += _cut_functions(new)
-            places = {stretch.place: _line(stretch) for stretch in plain}
-            return any(
-                [
-                    self._cut_again(
-                        cut,
-                        _in(wanted, cut),
-                        _in(left, cut),
-                        frozenset(place for place, line in places.items() if _contains(cut.original, line)),
-                    )
-                    for cut in self._cut
-                ]
-            )
+            return any([self._add_seams(cut, _in(wanted, cut), _in(left, cut)) for cut in self._cut])
+
+    def dissolve(self, stretch: Stretch) -> None:
+        """What is in ``stretch`` is to be its function's own again, from the next `recut` on."""
+        with self._lock:
+            self._dissolved.append(stretch)
+
+    def recut(self) -> None:
+        """Cuts functions again in which stretches have dissolved. Once for many of them: it takes milliseconds."""
+        if not self._dissolved:
+            return
+        with self._lock:
+            dissolved, self._dissolved = self._dissolved, []
+            for cut in self._cut:
+                places = {stretch.place for stretch in dissolved if _contains(cut.original, _first_line_of(stretch))}
+                if not cut.plain >= places:
+                    cut.plain |= places
+                    self._cut_again(cut)
 
     def are_cut(self, lines: Iterable[Line]) -> bool:
         """Whether a function that one of ``lines`` is in calls stretches, for whichever region it was cut."""
         return any(cut.made is not None and any(_contains(cut.original, line) for line in lines) for cut in self._cut)
 
-    def _cut_again(
-        self, cut: _CutFunction, lines: frozenset[Line], values: frozenset[Line], plain: frozenset[Place]
-    ) -> bool:
-        if cut.is_settled or (cut.seams >= lines and cut.values >= values and cut.plain >= plain):
+    def _add_seams(self, cut: _CutFunction, lines: frozenset[Line], values: frozenset[Line]) -> bool:
+        if cut.seams >= lines and cut.values >= values:
             return False
         cut.seams |= lines
         cut.values |= values
-        cut.plain |= plain
+        return self._cut_again(cut)
+
+    def _cut_again(self, cut: _CutFunction) -> bool:
+        if cut.is_settled:
+            return False
         made = cut_code(
             cut.original,
             _numbers(cut.seams),
@@ -147,8 +155,7 @@ class Functions:
         return found
 
 
-def _line(stretch: Stretch) -> Line:
-    """The first one of ``stretch``."""
+def _first_line_of(stretch: Stretch) -> Line:
     return Line(stretch.scope.file, stretch.scope.qualname, stretch.lines.start)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -17,13 +19,13 @@ class Clock:
     def __init__(self, plain: float, compiled: float, history: bool = False) -> None:
         self.trial, self.now = Trial(), 0.0
         self._plain, self._compiled, self._history = plain, compiled, history
-        self._random = random.Random(3)
+        numbers = random.Random(4)
+        self.path: Callable[[], float] = lambda: numbers.choice([1.0, 2.0, 4.0])
         self.were_compiled: list[bool] = []
 
     def call(self, state: object = _READY) -> bool:
         is_compiled = self.trial.begin(self.now, state)  # type: ignore[arg-type]
-        path = self._random.choice([1.0, 2.0, 4.0])
-        self.now += (self._compiled if is_compiled else self._plain) * path
+        self.now += (self._compiled if is_compiled else self._plain) * self.path()
         self.trial.returned(self.now, has_history=self._history)
         self.were_compiled.append(is_compiled)
         return is_compiled
@@ -43,12 +45,21 @@ def test_it_ends_when_it_is_certain(compiled: float) -> None:
 
 
 @pytest.mark.parametrize("compiled", [0.99, 1.01])
-def test_if_it_never_is_the_median_decides(compiled: float) -> None:
+def test_if_it_never_is_it_is_decided_all_the_same(compiled: float) -> None:
     clock = Clock(1.0, compiled)
     clock.calls(100)
     assert clock.trial.pays is None
     clock.calls(400)
     assert clock.trial.pays is not None
+
+
+@pytest.mark.parametrize("compiled", [0.9, 1.1])
+def test_every_second_call_may_take_longer(compiled: float) -> None:
+    clock = Clock(1.0, compiled)
+    paths = itertools.cycle([1.0, 1.5])
+    clock.path = lambda: next(paths)
+    clock.calls(600)
+    assert clock.trial.pays is (compiled < 1.0)
 
 
 def test_turns_begin_when_everything_is_compiled_and_nothing_is_new() -> None:
