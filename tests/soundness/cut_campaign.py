@@ -24,7 +24,7 @@ _UNBOUND = "UnboundLocalError != NameError"
 
 def one(program: Program, number: int, known: dict[str, Changes]) -> Report:
     """One schedule of one program, cut as ``number`` says."""
-    with every_stretch_serves():
+    with every_stretch_serves(but_for=random.Random(number)):
         return run(program, schedule_of(program, number, known), cuts=random.Random(number))
 
 

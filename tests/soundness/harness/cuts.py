@@ -21,6 +21,7 @@ from tests.soundness.harness.world import World, reachable
 _OF_CLASS = type.__dict__["__dict__"].__get__
 _SHARE = 0.3  # of the lines
 _SHARE_OF_EXPRESSIONS = 0.05
+_SHARE_WORTHLESS = 0.08  # of the calls of stretches
 
 
 def cut_at_random(region: Region, world: World, rng: random.Random) -> list[Region]:
@@ -61,9 +62,13 @@ def _codes(world: World) -> list[types.CodeType]:
 
 
 @contextmanager
-def every_stretch_serves() -> Iterator[None]:
-    """A context in which no stretch is given up because it is small or slow."""
-    with mock.patch.object(stretches._Entry, "is_worthless", lambda entry: False), without_trials():
+def every_stretch_serves(but_for: random.Random | None = None) -> Iterator[None]:
+    """A context in which no stretch is given up because it is small or slow; ``but_for`` a few, at random."""
+
+    def is_worthless(entry: stretches._Entry) -> bool:
+        return but_for is not None and but_for.random() < _SHARE_WORTHLESS
+
+    with mock.patch.object(stretches._Entry, "is_worthless", is_worthless), without_trials():
         yield
 
 
