@@ -13,6 +13,7 @@ from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
 from magpy_core.regions.costs import rate
+from magpy_core.regions.in_turn import InTurn
 from magpy_core.regions.last_run import Kept, LastRun
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, Summarised
@@ -60,6 +61,7 @@ class Session:
         self._last_run, self._began = self._kept.read() if self._kept is not None else LastRun(), time.monotonic()
         overhead = Overhead(self._last_run) if background else None
         self._steps = Steps(self._steps_ended, observes=mode == "observe")
+        self._in_turn = InTurn()  # what ends steps: a program may train in several threads
         self.options = Options(
             mode,
             backend,
@@ -77,7 +79,7 @@ class Session:
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}
         self._names: dict[str, int] = {}
-        self._step_functions = StepFunctions(self._listeners, lambda: self._regions.values())
+        self._step_functions = StepFunctions(self._listeners, lambda: self._all)
 
     def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Region:
         """The region of ``key``, created on first use."""
@@ -118,33 +120,44 @@ class Session:
     def stepped(self, n: int, *, whole: bool = False, optimizer: Hashable = None) -> None:
         """Step ``n`` of the program has ended: a ``whole`` training step of ``optimizer``, or in a program without
         optimizers a call. Never inside of a region's call, where this would be part of what is recorded."""
+        self._in_turn(lambda: self._stepped(n, whole, optimizer))
+
+    def _stepped(self, n: int, whole: bool, optimizer: Hashable) -> None:
         self.current_step = n
         self._step_functions.settle()
-        for region in self._regions.values():
+        for region in self._all:
             region.stepped()
         if self.options.measure or self._steps.observes:
             self._steps.are_whole = whole
             self._steps.stepped(optimizer)
 
+    @property
+    def _all(self) -> list[Region]:
+        """Every region now: other threads may add some."""
+        return list(self._regions.values())
+
     def is_calm(self) -> bool:
         """Whether all calls of regions since the last time this was asked ran in plain Python, and nothing was recorded."""
         if self.options.overhead is None:
             return False
-        before, now = self._looks[1], Unwatched(list(self._regions.values()), self._steps)
+        before, now = self._looks[1], Unwatched(self._all, self._steps)
         self._looks = (before, now)
         return now.is_calm_since(before)
 
     def rested(self, steps: int, rate: float) -> None:
         """``steps`` steps that nothing has looked at, after calls that were calm, and ``rate`` times as many calls."""
+        self._in_turn(lambda: self._rested(steps, rate))
+
+    def _rested(self, steps: int, rate: float) -> None:
         before, now = self._looks
         self._steps.rested(steps)
-        regions = list(self._regions.values())
+        regions = self._all
         now.add(regions, before, steps, rate)
         self._looks = (now, Unwatched(regions, self._steps))
 
     def compares(self) -> bool:
         """Whether calls with compiled code are to be compared with calls that nothing looks at."""
-        regions = list(self._regions.values())
+        regions = self._all
         ready = sum(capture.is_ready for region in regions for capture in region.captures)
         state = (sum(region.recordings for region in regions), ready)
         return self._steps.watching.is_wanted(state) and not self._steps.turns.is_open
@@ -154,12 +167,12 @@ class Session:
         watching = self._steps.watching
         watching.add(compiled, plain)
         if watching.pays is False:
-            for region in list(self._regions.values()):  # other threads may add some
+            for region in self._all:
                 if any(capture.is_ready for capture in region.captures):
                     region.retire()
 
     def _steps_ended(self, kind: str, number: int, enough: bool) -> None:
-        for region in self._regions.values():
+        for region in self._all:
             region.times.stepped(kind, number)
         if enough:
             self._steps.turns.end()
@@ -168,14 +181,14 @@ class Session:
 
     def _slower(self) -> list[Region]:
         """What made the steps slower that were timed: single regions, or if it is none by itself, all of them together."""
-        regions = [region for region in self._regions.values() if region.times.by_step and region.captures]
+        regions = [region for region in self._all if region.times.by_step and region.captures]
         interval = self._steps.interval()
         alone = [region for region in regions if region.times.is_slower()]
         return alone or (regions if interval is not None and interval[1] < 1.0 else [])
 
     def compile_progress(self) -> dict[State, list[str]]:
         """What is being compiled now."""
-        return compile_progress(self._regions.values())
+        return compile_progress(self._all)
 
     def step_report(self) -> StepReport:
         """The training step in figures, up to now."""
@@ -203,10 +216,10 @@ class Session:
     def release(self) -> None:
         """Forgets the regions. The program has ended."""
         QUEUE.cancel()
-        for region in self._regions.values():
+        for region in self._all:
             region.forget()
         self._regions = {}
-        self._step_functions = StepFunctions(self._listeners, self._regions.values)
+        self._step_functions = StepFunctions(self._listeners, lambda: self._all)
 
     def graph_times(self, region: Region) -> Iterable[tuple[float, float]]:
         """When graphs of calls that cut them began and ended, in a few of those calls."""
@@ -237,7 +250,7 @@ class Session:
     @property
     def regions(self) -> list[Region]:
         """As reports show them."""
-        return [region for region in self._regions.values() if not self._step_functions.hides(region)]
+        return [region for region in self._all if not self._step_functions.hides(region)]
 
     @property
     def findings(self) -> list[Finding]:

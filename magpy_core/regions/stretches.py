@@ -8,7 +8,6 @@ Key type: Stretches.
 from __future__ import annotations
 
 import functools
-import sys
 import threading
 import time
 import weakref
@@ -17,7 +16,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-from magpy_core._compat.torch.dynamo import torch_has_compiled
+from magpy_core._compat.torch.dynamo import dynamo_is_imported, torch_has_compiled
 from magpy_core._compat.torch.dynamo_watch import before_first_frame
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
@@ -45,7 +44,8 @@ _FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
 Added = Callable[[Region], None]
 
 
-_all_served: weakref.WeakKeyDictionary[Stretch, weakref.WeakSet[_Served]] = weakref.WeakKeyDictionary()
+_all_served: weakref.WeakKeyDictionary[Stretch, list[weakref.ref[_Served]]] = weakref.WeakKeyDictionary()
+"""Lists: a thread may go through one while another adds to it."""
 
 
 class _Active(threading.local):
@@ -136,7 +136,8 @@ class Stretches:
     @property
     def regions(self) -> list[Region]:
         """Those of the stretches, except where a stretch is plain Python again."""
-        return [entry.region for served in self.served.values() if not served.is_plain for entry in served.entries]
+        all_served = list(self.served.values())  # other threads may add some
+        return [entry.region for served in all_served if not served.is_plain for entry in served.entries]
 
     def lost_one(self) -> None:
         """A stretch is plain Python from now on. Whether the others still pay is not known."""
@@ -193,7 +194,7 @@ class _Served:
         self._stretch, self._stretches = stretch, stretches
         self.entries = Entries(stretch.scope.shared, lambda moved: _Entry(stretches.make(stretch, moved.target)))
         self.is_plain = False
-        _all_served.setdefault(stretch, weakref.WeakSet()).add(self)
+        _all_served.setdefault(stretch, []).append(weakref.ref(self))
 
     def call(self, function: FunctionType) -> Any:
         found = None if self.is_plain else self.entries.of(function)
@@ -223,7 +224,7 @@ class _Served:
 
     def _is_plain_everywhere(self) -> bool:
         """Whether the stretch is plain Python in all regions that it serves."""
-        return all(served.is_plain for served in _all_served[self._stretch])
+        return all((served := one()) is None or served.is_plain for one in _all_served[self._stretch])
 
 
 def _plain(function: FunctionType, awaited: Capture | None) -> Any:
@@ -268,7 +269,7 @@ def _watch_dynamo() -> None:
 
 def _restore_before_first_frame() -> None:
     """What the program compiles inside a region that is cut finds functions with their own code."""
-    if "torch._dynamo.convert_frame" in sys.modules:
+    if dynamo_is_imported():
         _watch_dynamo()
 
 

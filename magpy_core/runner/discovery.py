@@ -325,7 +325,9 @@ class Discovery:
         """The region of a module or an optimizer that is called for the first time."""
         caller = _caller()
         with instances.lock:
-            region = instances.adopt(thing, caller) or self._made_region(instances, thing, target, caller)
+            region = (
+                instances.get(thing) or instances.adopt(thing, caller) or self._made_region(instances, thing, target, caller)
+            )
         self._step_functions.made(region)
         return region
 

@@ -129,8 +129,11 @@ class Monitoring:
         return json.dumps([os.path.realpath(self._request["file"]), *map(self._request.get, wanted)])
 
     def stepped(self, n: int) -> None:
-        if self._session is not None:
-            self._session.stepped(n, whole=self.clock.has_optimizer, optimizer=self.clock.optimizer)
+        if (session := self._session) is not None and self.active:
+            try:
+                session.stepped(n, whole=self.clock.has_optimizer, optimizer=self.clock.optimizer)
+            except Exception as exc:
+                self.failed("MagPy could not end a step", exc)
         self._forward.step(n)
         if self.compiles and self._session is not None and self.active:
             self._tell(n, self._session)

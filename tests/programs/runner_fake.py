@@ -77,3 +77,8 @@ class FakeRegion:
 class BrokenSession:
     def __init__(self, **options: Any) -> None:
         raise RuntimeError("no engine today")
+
+
+class FailingSession(FakeSession):
+    def stepped(self, n: int, *, whole: bool = False, optimizer: Hashable = None) -> None:
+        raise RuntimeError(f"no step {n} today")

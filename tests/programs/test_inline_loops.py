@@ -279,7 +279,9 @@ def test_threads_train_side_by_side(tmp_path: Path) -> None:
     program(
         tmp_path,
         """
-        import threading
+        import sys, threading
+
+        sys.setswitchinterval(1e-6)
 
         def main(name, results):
             torch_model = nn.Linear(4, 1)

@@ -327,6 +327,13 @@ def test_the_engine_is_broken(tmp_path: Path) -> None:
     assert ran.stdout == b"step 0\nstep 1\n", "the program ran, and ended in its third step"
 
 
+def test_the_engine_fails_at_the_end_of_a_step(tmp_path: Path) -> None:
+    train(tmp_path, "for i in range(10): step(i)\n")
+    ran = under_magpy(tmp_path, script="prog.py", session_factory="tests.programs.runner_fake:FailingSession")
+    assert ran.outcome.kind == "ok" and ran.codes.count("MP901") == 1 and "no step 1 today" in ran.finding("MP901").message
+    assert ran.stdout == b"step 0\nstep 1\n", "the program ran, and ended in its third step"
+
+
 def test_a_reader_that_fails_does_not_fail_the_program(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, "for i in range(100000): print(i)\n")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import sys
 
 from magpy_core._compat.cpython.collector import collector_paused
+from magpy_core._compat.cpython.imports import imported
 
 _DYNAMO = "torch._dynamo"
 _INDUCTOR = "torch._inductor.compile_fx"
@@ -18,14 +18,15 @@ def import_dynamo() -> None:
 
 def import_inductor() -> None:
     """Imports what compiling, and loading compiled code, needs."""
+    _import(_DYNAMO)  # first: the two import each other, and another thread may begin there, as the first optimizer does
     _import(_INDUCTOR)
 
 
 def inductor_is_imported() -> bool:
-    return _INDUCTOR in sys.modules
+    return imported(_INDUCTOR) is not None
 
 
 def _import(name: str) -> None:
-    if name not in sys.modules:
+    if imported(name) is None:
         with collector_paused():
             importlib.import_module(name)

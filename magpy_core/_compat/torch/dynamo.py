@@ -14,7 +14,6 @@ import dis
 import functools
 import gc
 import os
-import sys
 from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -22,6 +21,7 @@ from typing import Any, Final
 from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 
 from magpy_core._compat.cpython.assembler import Decoded, Instr, assemble, decode
+from magpy_core._compat.cpython.imports import imported
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import PY312, PY313, UnsupportedVersion
 
@@ -35,6 +35,7 @@ _WRAPPERS: Final = {
 }
 _TORCH_COMPILER: Final = os.sep + os.path.join("torch", "_dynamo") + os.sep
 _VARARGS, _VARKEYWORDS = 0x4, 0x8
+_CONVERT_FRAME, _EVAL_FRAME = "torch._dynamo.convert_frame", "torch._dynamo.eval_frame"
 
 
 def local_names(code: CodeType) -> tuple[str, ...]:
@@ -140,22 +141,27 @@ def read_mark(code: CodeType) -> Mark | None:
     return None if address is None else _mark_at(address, offset)
 
 
+def dynamo_is_imported() -> bool:
+    """Whether functions can be compiled by torch's compiler, and `before_first_frame` can watch it."""
+    return imported(_CONVERT_FRAME) is not None
+
+
 def torch_has_compiled() -> bool:
     """Whether torch's compiler has processed any frame in this process (only then are there marks).
 
     ``torch._dynamo.reset()`` clears the compiler's counters but not the marks; the permanent sign is that it has patched the
     optimizers, which it does once, before the first compilation.
     """
-    module = sys.modules.get("torch._dynamo.convert_frame")
-    if module is None:
+    module, eval_frame = imported(_CONVERT_FRAME), imported(_EVAL_FRAME)
+    if module is None or eval_frame is None:
         return False
-    patched = sys.modules["torch._dynamo.eval_frame"].TorchPatcher.patch.cache_info().currsize > 0
+    patched = eval_frame.TorchPatcher.patch.cache_info().currsize > 0
     return bool(patched or module.FRAME_COUNTER or len(module.input_codes.seen))
 
 
 def compiled_codes() -> list[CodeType]:
     """The code objects that torch's compiler has processed (some of them hold compiled code)."""
-    module = sys.modules.get("torch._dynamo.convert_frame")
+    module = imported(_CONVERT_FRAME)
     if module is None:
         return []
     return [code for reference in list(module.input_codes.seen) if (code := reference()) is not None]

@@ -41,6 +41,38 @@ def test_an_import_without_collections(name: str, module: str, before: str) -> N
     assert done.returncode == 0, done.stderr
 
 
+_TWO_THREADS = """
+import importlib, sys, threading
+import torch
+from magpy_core._compat.torch import compilers
+
+sys.setswitchinterval(1e-6)
+errors = []
+
+def work(call, *args):
+    try:
+        call(*args)
+    except BaseException as error:
+        errors.append(error)
+
+threads = [
+    threading.Thread(target=work, args=(compilers.import_inductor,)),
+    threading.Thread(target=work, args=(importlib.import_module, "torch._dynamo")),
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not errors, errors
+"""
+
+
+@pytest.mark.slow
+def test_an_import_while_another_thread_imports_its_first_part() -> None:
+    done = subprocess.run([sys.executable, "-c", _TWO_THREADS], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_engine_starts_without_them() -> None:
     """Each takes from half a second to two."""
     text = "import sys, torch, magpy_core.regions.session, magpy_core.runner.monitoring; print(*sys.modules)"
