@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from magpy_core.regions import tried
 from magpy_core.regions.performance import slower_on_trial
@@ -13,10 +13,6 @@ from magpy_core.regions.view import RegionView
 _GUARD_CHECKS = 5  # that are timed
 
 
-class OnTrial(RegionView, Protocol):
-    def monitor_failed(self, error: Exception) -> None: ...
-
-
 class CapturesTrial:
     """Kept by the region until it is known. It has no reference to the region: a compiled function that the program drops is
     freed at once."""
@@ -24,14 +20,14 @@ class CapturesTrial:
     def __init__(self) -> None:
         self._trial = Trial()
 
-    def __call__(self, region: OnTrial, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, region: RegionView, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of ``region``."""
         if region.captures and len(region.times.guard) < _GUARD_CHECKS:
             self._time_guards(region, args, kwargs)
         return tried.call(_Captures(region), self._trial, args, kwargs)
 
     @staticmethod
-    def _time_guards(region: OnTrial, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _time_guards(region: RegionView, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
             start = time.perf_counter()
             if region.fitting(args, kwargs) is not None:
@@ -44,7 +40,7 @@ class CapturesTrial:
 class _Captures:
     """A region with its captures."""
 
-    def __init__(self, region: OnTrial) -> None:
+    def __init__(self, region: RegionView) -> None:
         self._region = region
         self.regions = (region,)
 

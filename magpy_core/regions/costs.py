@@ -1,4 +1,4 @@
-"""What findings cost, as far as a clock can show it. Key type: Costs; key functions: timed, rate.
+"""What findings cost, as far as a clock can show it. Key types: Costs, GapClock; key function: rate.
 
 Three things can be measured without a guess: the time that capturing a region again took beyond one of its usual calls;
 where a graph is cut, the time from the end of one graph to the beginning of the next (waiting for the value, deciding); and
@@ -12,7 +12,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
@@ -23,8 +22,6 @@ from magpy_core.findings import Finding, Location, Value
 from magpy_core.stretches.seam_clock import SeamClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from magpy_core.capture.build import Capture
 
 _KEPT = 256  # timings of one kind
@@ -137,46 +134,71 @@ def _ms(seconds: float) -> float:
     return round(seconds * 1e3, 4)
 
 
-@contextmanager
-def timed(captures: Iterable[Capture], costs: Costs) -> Iterator[None]:
-    """Within it, calls of captures whose graph is cut report to ``costs`` the time between their graphs."""
-    watched = {id(c): (c, c.run, _runner(c, costs)) for c in captures if len(c.segments) > 1 and c.is_ready}
-    for capture, _, runner in watched.values():
-        capture.run = runner
-    try:
-        yield
-    finally:
-        for capture, before, runner in watched.values():
-            if capture.run is runner:
-                capture.run = before
+class GapClock:
+    """To be entered once: within it, calls of ``captures`` whose graph is cut note when their graphs begin and end, which
+    `add_to` reads. While one of another thread is entered, this one notes nothing."""
+
+    _one = threading.Lock()
+
+    def __init__(self, captures: Iterable[Capture]) -> None:
+        self._is_on = self._one.acquire(blocking=False)
+        watched = [capture for capture in captures if len(capture.segments) > 1 and capture.is_ready] if self._is_on else []
+        self._watched = [_Watched(capture) for capture in watched]
+
+    def __enter__(self) -> GapClock:
+        for watched in self._watched:
+            watched.begin()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for watched in self._watched:
+            watched.end()
+        if self._is_on:
+            self._one.release()
+
+    def add_to(self, costs: Costs) -> None:
+        """The time between graphs."""
+        for watched in self._watched:
+            costs.graphs.extend((start, end) for _, start, end in watched.marks)
+            costs.waited(_gaps(watched.capture, watched.marks))
 
 
-def _runner(capture: Capture, costs: Costs) -> Callable[[Any, Any], Any]:
-    """``capture.run`` as generated (without the fast guard), with the start and end of each graph noted."""
-    names, me = capture.namespace, threading.get_ident()
-    marks: list[tuple[int, float, float]] = []
+class _Watched:
+    """``capture``, which runs as generated (without the fast guard), with the start and end of each graph in ``marks``."""
 
-    def noted(index: int, graph: Callable[..., Any]) -> Callable[..., Any]:
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.marks: list[tuple[int, float, float]] = []
+        self._thread = threading.get_ident()
+        self._before = capture.run
+        self._run = self._call  # one object, which is found again
+        self._graphs = {f"graph{i}": capture.namespace[f"graph{i}"] for i in range(len(capture.segments))}
+        self._noted = {name: self._noting(i, graph) for i, (name, graph) in enumerate(self._graphs.items())}
+
+    def begin(self) -> None:
+        self.capture.run = self._run
+
+    def end(self) -> None:
+        if self.capture.run is self._run:  # or it runs other code meanwhile
+            self.capture.run = self._before
+
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        names = self.capture.namespace
+        names.update(self._noted)
+        try:
+            return self.capture.full_run(args, kwargs)
+        finally:
+            names.update(self._graphs)
+
+    def _noting(self, index: int, graph: Callable[..., Any]) -> Callable[..., Any]:
         def call(inputs: list[Any]) -> Any:
             start = perf_counter()
             result = graph(inputs)
-            if threading.get_ident() == me:
-                marks.append((index, start, perf_counter()))
+            if threading.get_ident() == self._thread:
+                self.marks.append((index, start, perf_counter()))
             return result
 
         return call
-
-    def run(args: Any, kwargs: Any) -> Any:
-        graphs = {f"graph{i}": names[f"graph{i}"] for i in range(len(capture.segments))}
-        names.update({name: noted(i, graph) for i, (name, graph) in enumerate(graphs.items())})
-        try:
-            return capture.full_run(args, kwargs)
-        finally:
-            names.update(graphs)
-            costs.graphs.extend((start, end) for _, start, end in marks)
-            costs.waited(_gaps(capture, marks))
-
-    return run
 
 
 def _gaps(capture: Capture, marks: Sequence[tuple[int, float, float]]) -> dict[Location, float]:

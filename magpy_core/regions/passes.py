@@ -7,6 +7,7 @@ that the time from the beginning of one to the beginning of the next one, or to 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -15,6 +16,9 @@ from magpy_core._compat.torch.surroundings import at_end_of_backward, backward_p
 from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.results import on_backward
+
+#: Takes an error of ours.
+Failed = Callable[[Exception], None]
 
 
 @dataclass(frozen=True)
@@ -72,33 +76,43 @@ class BackwardClock:
     """Adds the seconds of backward passes to the regions' ``Passes``."""
 
     def __init__(self) -> None:
-        self._current: Passes | None = None
+        self._current: tuple[Passes, Failed] | None = None
         self._since = 0.0
 
-    def watch(self, result: Any, passes: Passes) -> None:
-        """The next backward pass through ``result`` counts to ``passes``."""
+    def watch(self, result: Any, passes: Passes, failed: Failed) -> None:
+        """The next backward pass through ``result`` counts to ``passes``, which this keeps alive no longer than others do.
+        ``failed``: an error of ours, which the pass must not see."""
         reference = weakref.ref(passes)
 
         def begins(gradients: Any) -> None:
-            if (found := reference()) is not None:
-                self._enter(found)
+            try:
+                if (found := reference()) is not None:
+                    self._enter(found, failed)
+            except Exception as error:
+                failed(error)
 
         on_backward(result, begins)
 
     def stepped(self) -> None:
         self._current = None  # of a pass that raised
 
-    def _enter(self, passes: Passes) -> None:
+    def _enter(self, passes: Passes, failed: Failed) -> None:
         if backward_pass()[0] == -1:
             return  # called by hand
         now = when_done()
-        if self._current is None:
+        current = self._current  # other threads may have passes of their own
+        if current is None:
             at_end_of_backward(self._leave)
         else:
-            self._current.backward += now - self._since
-        self._current, self._since = passes, now
+            current[0].backward += now - self._since
+        self._current, self._since = (passes, failed), now
 
     def _leave(self) -> None:
-        if self._current is not None:
-            self._current.backward += when_done() - self._since
-            self._current = None
+        current, self._current = self._current, None
+        if current is None:
+            return
+        passes, failed = current
+        try:
+            passes.backward += when_done() - self._since
+        except Exception as error:  # the program's backward pass must not see it
+            failed(error)

@@ -143,7 +143,7 @@ class Region:
         finally:
             THREAD.depth = before
         if self.options.on_left is not None:
-            self.options.on_left(self)
+            self._contain(self.options.on_left, self)
         return result
 
     # Around a call there may be a torch.compile of the user's, which would trace and compile our own functions.
@@ -161,7 +161,7 @@ class Region:
                 try:
                     result = capture.run(args, kwargs)
                 except CaptureFailed as failure:
-                    self._drop(capture, failure)
+                    self._contain(self._drop, capture, failure)
                     result = RERUN_PLAIN  # not from here: what the program raises must have no context of ours
                 if result is RERUN_PLAIN:
                     return self._rerun(capture, args, kwargs, start)
@@ -169,20 +169,18 @@ class Region:
                     self.hits += 1
                     capture.hits += 1
                     if capture.hits == 1:
-                        try:
-                            self._served_first(capture)
-                        except Exception as error:  # the monitor must never take the program down
-                            self.monitor_failed(error)
+                        self._contain(self._served_first, capture)
                     return result
         else:
-            fitting = self.fitting(args, kwargs)
+            try:
+                fitting = self.fitting(args, kwargs)
+            except Exception as error:
+                self.monitor_failed(error)
+                fitting = None
             if fitting is not None:
                 self.hits += 1
                 fitting.hits += 1
-                start = time.perf_counter()
-                result = self.target(*args, **kwargs)
-                self.times.costs.usual(time.perf_counter() - start)
-                return result
+                return self.target(*args, **kwargs)
             start = 0.0
         return self._miss(args, kwargs, start)
 
@@ -203,10 +201,10 @@ class Region:
         if capture.is_ready or not self.options.background:
             result = self.target(*args, **kwargs)
             if not (capture.hits or capture.is_retired or capture.trace.plan.raises or in_cuda_graph()):
-                self._raised_alone(capture)
+                self._contain(self._raised_alone, capture)
             return result
         if capture.asks_to_load and not capture.is_retired:
-            capture.hold()
+            self._contain(capture.hold)
         return self._in_vain(capture, args, kwargs, start)
 
     def _raised_alone(self, capture: Capture) -> None:
@@ -221,7 +219,8 @@ class Region:
         """A plain call for which guards were checked from ``start`` on."""
         checked = time.perf_counter()
         result = self._run_plain(capture, args, kwargs)
-        self.times.waiting.checked_in_vain(capture, self.hits, checked - start, time.perf_counter() - checked)
+        waited = self.times.waiting.checked_in_vain
+        self._contain(waited, capture, self.hits, checked - start, time.perf_counter() - checked)
         return result
 
     def _run_plain(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -229,7 +228,7 @@ class Region:
         start = time.perf_counter()
         result = self.target(*args, **kwargs)
         if capture is not None:
-            capture.ran_plain(time.perf_counter() - start)
+            self._contain(capture.ran_plain, time.perf_counter() - start)
         return result
 
     def fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
@@ -474,6 +473,13 @@ class Region:
             at = f"{where.filename.rsplit('/', 2)[-1]}:{where.lineno}"
             text = f"MagPy's monitor failed on {self.name} ({what}): the region runs as plain Python."
             self._report("MP901", text, values=(Value("at", at),))
+
+    def _contain(self, step: Callable[..., object], *args: Any) -> None:
+        """A step of our own, whose errors must never take the program down."""
+        try:
+            step(*args)
+        except Exception as error:
+            self.monitor_failed(error)
 
     def stepped(self) -> None:
         """A step of the program has ended."""

@@ -55,7 +55,7 @@ class StepFunction:
         """A part of it takes its place. Returns a clock for the rest."""
         self.is_on_trial, self.is_replaced = False, True
         self.refused_for = list(self.region.log.obstacles)
-        self.seams = SeamClock(self.region.log.listeners.step)
+        self.seams = SeamClock(self.region.log.listeners.step, self.region.monitor_failed)
         self.region.forget()
         return self.seams
 

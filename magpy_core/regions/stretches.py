@@ -27,7 +27,7 @@ from magpy_core.regions.performance import slower_on_trial
 from magpy_core.regions.region import Region
 from magpy_core.regions.threads import busy
 from magpy_core.regions.trial import Trial
-from magpy_core.stretches.cells import Entries
+from magpy_core.stretches.cells import Entries, Moved
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.originals import restore
 from magpy_core.stretches.seam_clock import SeamClock
@@ -65,7 +65,9 @@ class _Receiver:
         stretches = _active.stretches
         if stretches is None or busy():
             return function()
-        served = stretches.served.get(self._stretch) or stretches.serve(self._stretch)
+        served = stretches.served_for(self._stretch)
+        if served is None:
+            return function()
         if not stretches.seams.is_running:
             return served.call(function)
         start = time.perf_counter()
@@ -90,7 +92,7 @@ class Stretches:
         self.served: dict[Stretch, _Served] = {}
         self._trial = Trial()
         self._calls = 0
-        self.seams = SeamClock(lambda: self._calls)
+        self.seams = SeamClock(lambda: self._calls, self.failed)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
@@ -108,20 +110,34 @@ class Stretches:
 
     def compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with stretches."""
-        if torch_has_compiled():  # the program's torch.compile can't read the code of cut functions
+        if not self._begun():
             return self._region.target(*args, **kwargs)
-        _restore_before_first_frame()
-        try:
-            _functions.recut()
-        except Exception as error:  # it must never take the program down
-            self.failed(error)
         before, _active.stretches = _active.stretches, self
-        self._calls += 1
         try:
-            with _functions.serving():
-                return self._region.target(*args, **kwargs)
+            return self._region.target(*args, **kwargs)
         finally:
             _active.stretches = before
+            self._ended()
+
+    def _begun(self) -> bool:
+        """Whether functions call stretches from now on, until `_ended`."""
+        try:
+            if torch_has_compiled():  # the program's torch.compile can't read the code of cut functions
+                return False
+            _restore_before_first_frame()
+            _functions.recut()
+            _functions.begin()
+        except Exception as error:  # it must never take the program down
+            self.failed(error)
+            return False
+        self._calls += 1
+        return True
+
+    def _ended(self) -> None:
+        try:
+            _functions.end()
+        except Exception as error:
+            self.failed(error)
 
     @property
     def pays(self) -> bool | None:
@@ -144,8 +160,15 @@ class Stretches:
         if self._trial.pays:
             self._trial = Trial()
 
-    def serve(self, stretch: Stretch) -> _Served:
-        served = self.served[stretch] = _Served(stretch, self)
+    def served_for(self, stretch: Stretch) -> _Served | None:
+        """What serves a stretch; None: an error of ours."""
+        try:
+            served = self.served.get(stretch)
+            if served is None:
+                served = self.served[stretch] = _Served(stretch, self)
+        except Exception as error:
+            self.failed(error)
+            return None
         return served
 
     def make(self, stretch: Stretch, target: FunctionType) -> Region:
@@ -197,42 +220,56 @@ class _Served:
         _all_served.setdefault(stretch, []).append(weakref.ref(self))
 
     def call(self, function: FunctionType) -> Any:
-        found = None if self.is_plain else self.entries.of(function)
+        found = None if self.is_plain else self._entry_of(function)
         if found is None:
             return function()
         moved, entry = found
         waiting = entry.region.times.waiting
         if waiting.skips():
-            return _plain(function, waiting.awaited())
+            return _plain(function, waiting.awaited(), entry.region)
         result = moved.call(function, entry.region)
         try:
-            if self._stretch.value is not None and type(result) in _NUMBERS:
-                self.is_plain = True
-                scope = self._stretch.scope
-                _functions.add_seams([], [Line(scope.file, scope.qualname, n) for n in self._stretch.value_lines])
-            elif entry.is_worthless():
-                self.is_plain = True
-                _cut_at(_lines(entry.region), self._stretch)
-                if not entry.is_slower and self._is_plain_everywhere():
-                    _functions.dissolve(self._stretch)  # short statements in a loop would take longer to call than to run
+            self._returned(entry, result)
         except Exception as error:  # it must never take the program down
             self.is_plain = True
             entry.region.monitor_failed(error)
+        return result
+
+    def _entry_of(self, function: FunctionType) -> tuple[Moved, _Entry] | None:
+        try:
+            return self.entries.of(function)
+        except Exception as error:  # it must never take the program down
+            self.is_plain = True
+            self._stretches.failed(error)
+            return None
+
+    def _returned(self, entry: _Entry, result: Any) -> None:
+        if self._stretch.value is not None and type(result) in _NUMBERS:
+            self.is_plain = True
+            scope = self._stretch.scope
+            _functions.add_seams([], [Line(scope.file, scope.qualname, n) for n in self._stretch.value_lines])
+        elif entry.is_worthless():
+            self.is_plain = True
+            _cut_at(_lines(entry.region), self._stretch)
+            if not entry.is_slower and self._is_plain_everywhere():
+                _functions.dissolve(self._stretch)  # short statements in a loop would take longer to call than to run
         if self.is_plain:
             self._stretches.lost_one()
-        return result
 
     def _is_plain_everywhere(self) -> bool:
         """Whether the stretch is plain Python in all regions that it serves."""
         return all((served := one()) is None or served.is_plain for one in _all_served[self._stretch])
 
 
-def _plain(function: FunctionType, awaited: Capture | None) -> Any:
+def _plain(function: FunctionType, awaited: Capture | None, region: Region) -> Any:
     """A call of a stretch for whose code nothing is to be checked. ``awaited``: the capture that would probably serve it."""
     start = time.perf_counter()
     result = function()
     if awaited is not None:
-        awaited.ran_plain(time.perf_counter() - start)
+        try:
+            awaited.ran_plain(time.perf_counter() - start)
+        except Exception as error:
+            region.monitor_failed(error)
     return result
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from magpy_core.regions.costs import Costs, timed
+from magpy_core.regions.costs import Costs, GapClock
 from magpy_core.regions.device_clock import when_done
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.options import Options
@@ -39,6 +39,35 @@ class Timed(Protocol):
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
     def fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None: ...
     def retire(self) -> None: ...
+    def monitor_failed(self, error: Exception) -> None: ...
+
+
+class Turn:
+    """A call of a region that begins. ``hits`` and ``recordings``: the region's before it; ``now``: its clock; ``is_plain``:
+    it is in plain Python, beside compiled calls; ``gaps``: times the cuts of its graphs."""
+
+    __slots__ = ("_now", "_start", "gaps", "hits", "is_plain", "recordings")
+
+    def __init__(
+        self, hits: int, recordings: int, now: Callable[[], float], *, is_plain: bool = False, gaps: GapClock | None = None
+    ) -> None:
+        self.hits, self.recordings, self.is_plain, self.gaps = hits, recordings, is_plain, gaps
+        self._now, self._start = now, now()
+
+    def seconds(self) -> float:
+        """How long it has taken until now."""
+        return self._now() - self._start
+
+
+class _Failed:
+    """Takes an error of ours in a backward pass of a region, which it does not keep alive."""
+
+    def __init__(self, region: Timed) -> None:
+        self._region = weakref.ref(region)
+
+    def __call__(self, error: Exception) -> None:
+        if (region := self._region()) is not None:
+            region.monitor_failed(error)
 
 
 class RegionTimes:
@@ -88,49 +117,82 @@ class RegionTimes:
 
     def call(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""
-        hits, recordings = region.hits, region.recordings
-        compiles = region.options.mode == "compiled" and bool(region.captures) and not region.disabled
-        self.turn += 1
-        self._in_step += 1
-        turn, by_step = self.turn, self.by_step
-        now = time.perf_counter if self.is_settled else when_done
-        plain = self.steps.turns.is_plain if by_step else turn in _STEADY and turn % 2 == 0
-        start = now()
-        if plain and compiles and (fitting := region.fitting(args, kwargs)) is not None and fitting.is_compiled:
-            self._add(self.guard, now() - start)
-            self.steps.now.plain += 1
-            start = now()
+        turn = None
+        try:
+            turn = self._begun(region, args, kwargs)
+        except Exception as error:  # it must never take the program down
+            region.monitor_failed(error)
+        if turn is None:
+            return region.dispatch(args, kwargs)
+        if turn.is_plain:
             result = region.target(*args, **kwargs)
-            seconds = now() - start
-            self._add(self.eager, seconds)
-            self._passed(result, seconds)
-            return result
-        if turn >= _STEADY.stop and compiles and not (by_step and self.steps.turns.is_open):
-            if turn == _STEADY.stop and not by_step and region.options.overhead is not None and self.is_slower():
-                region.retire()
-            if self._uncut:
-                self._uncut -= 1
-                with timed(region.captures, self.costs):
-                    result = region.dispatch(args, kwargs)
-                self.steps.now.compiled += region.hits > hits
-                return result
-        start = now()
-        result = region.dispatch(args, kwargs)
-        seconds = now() - start
-        self._dispatched(region, result, seconds, region.recordings > recordings, region.hits > hits)
+        elif turn.gaps is None:
+            result = region.dispatch(args, kwargs)
+        else:
+            with turn.gaps:
+                result = region.dispatch(args, kwargs)
+        try:
+            self._returned(region, turn, result)
+        except Exception as error:
+            region.monitor_failed(error)
         return result
 
     def observed(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call ``region`` in a check, where results are always those of plain Python."""
-        recordings, start = region.recordings, when_done()
+        turn = None
+        try:
+            turn = Turn(region.hits, region.recordings, when_done)
+        except Exception as error:  # it must never take the program down
+            region.monitor_failed(error)
         result = region.dispatch(args, kwargs)
-        seconds = when_done() - start
-        if region.recordings > recordings:
-            self.steps.waited_for(seconds)
-        else:
-            self.has_history = self.has_history or has_history(result)
-            self._passed(result, seconds)
+        if turn is None:
+            return result
+        try:
+            seconds = turn.seconds()
+            if region.recordings > turn.recordings:
+                self.steps.waited_for(seconds)
+            else:
+                self.has_history = self.has_history or has_history(result)
+                self._passed(region, result, seconds)
+            if region.hits > turn.hits:
+                self.costs.usual(seconds)
+        except Exception as error:
+            region.monitor_failed(error)
         return result
+
+    def _begun(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Turn:
+        """A call of ``region`` begins."""
+        hits, recordings = region.hits, region.recordings
+        compiles = region.options.mode == "compiled" and bool(region.captures) and not region.disabled
+        self.turn += 1
+        self._in_step += 1
+        number, by_step = self.turn, self.by_step
+        now = time.perf_counter if self.is_settled else when_done
+        plain = self.steps.turns.is_plain if by_step else number in _STEADY and number % 2 == 0
+        start = now()
+        if plain and compiles and (fitting := region.fitting(args, kwargs)) is not None and fitting.is_compiled:
+            self._add(self.guard, now() - start)
+            self.steps.now.plain += 1
+            return Turn(hits, recordings, now, is_plain=True)
+        if number >= _STEADY.stop and compiles and not (by_step and self.steps.turns.is_open):
+            if number == _STEADY.stop and not by_step and region.options.overhead is not None and self.is_slower():
+                region.retire()
+            if self._uncut:
+                self._uncut -= 1
+                return Turn(hits, recordings, now, gaps=GapClock(region.captures))
+        return Turn(hits, recordings, now)
+
+    def _returned(self, region: Timed, turn: Turn, result: Any) -> None:
+        """The call of ``turn`` has returned."""
+        seconds, replayed = turn.seconds(), region.hits > turn.hits
+        if turn.gaps is not None:
+            turn.gaps.add_to(self.costs)
+            self.steps.now.compiled += replayed
+        elif turn.is_plain:
+            self._add(self.eager, seconds)
+            self._passed(region, result, seconds)
+        else:
+            self._dispatched(region, result, seconds, region.recordings > turn.recordings, replayed)
 
     def _dispatched(self, region: Timed, result: Any, seconds: float, recorded: bool, replayed: bool) -> None:
         """What a call that took ``seconds`` was."""
@@ -151,13 +213,13 @@ class RegionTimes:
                 self.turn >= _STEADY.start and not self.is_settled
             ):  # later calls may be larger: no plain ones are beside them
                 self._add(self.compiled, seconds)
-        self._passed(result, seconds)
+        self._passed(region, result, seconds)
 
-    def _passed(self, result: Any, seconds: float) -> None:
+    def _passed(self, region: Timed, result: Any, seconds: float) -> None:
         """A forward pass of a step."""
         self.passes.forward += seconds
         if self.has_history and self.steps.watches_backward:
-            self.steps.backward.watch(result, self.passes)
+            self.steps.backward.watch(result, self.passes, _Failed(region))
 
     def _has_arrived(self) -> bool:
         """Whether compiled code of a capture has taken over in this call."""

@@ -182,11 +182,14 @@ class Discovery:
         if (made or replayed) and getattr(self._local, "called", None) is not region:
             clock.check()  # the program has compiled it: nothing of ours follows
 
-    def _count(self, step: Callable[[], None]) -> None:
+    def _count(self, step: Callable[[], None]) -> bool:
+        """Whether it could."""
         try:
             step()
         except Exception as exc:
             self._monitoring.failed("MagPy could not count the program's calls", exc)
+            return False
+        return True
 
     def call_function(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the region of a function; without an optimizer, its calls count as module calls."""
@@ -263,8 +266,7 @@ class Discovery:
         if self.rest.is_on:
             return False
         self._clock.has_trained = True
-        self._step_functions.passes_back()
-        return True
+        return self._count(self._step_functions.passes_back)
 
     def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
         from torch.nn.parallel import DistributedDataParallel
@@ -325,9 +327,8 @@ class Discovery:
         """The region of a module or an optimizer that is called for the first time."""
         caller = _caller()
         with instances.lock:
-            region = (
-                instances.get(thing) or instances.adopt(thing, caller) or self._made_region(instances, thing, target, caller)
-            )
+            known = instances.get(thing) or instances.adopt(thing, caller)  # another thread may have been quicker
+            region = known or self._made_region(instances, thing, target, caller)
         self._step_functions.made(region)
         return region
 
@@ -410,7 +411,7 @@ class Discovery:
         self._clock.optimizer_stepped(of=args[0] if args else None, inside=inside)
         if not inside:
             if is_outermost:
-                self._step_functions.stepped(args[0])
+                self._count(lambda: self._step_functions.stepped(args[0]))
             self._clock.check()
         return out
 

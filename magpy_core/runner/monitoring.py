@@ -40,7 +40,7 @@ class Monitoring:
         self.in_region: Callable[[], bool] = lambda: False  # called at each call of a module
         provider.use(self.start)  # functions that the program compiles itself become regions of this session
         self.on_left: Callable[[Any], None] = lambda region: None  # a call of a region has returned
-        self.before_report: Callable[[], None] = lambda: None
+        self.before_report: Callable[[], object] = lambda: None
         self._lock = threading.RLock()
         self._closed = False
         self.active = True

@@ -1,4 +1,4 @@
-"""Functions of the program whose code calls stretches, while `Functions.serving` is entered. Key types: Functions, Line.
+"""Functions of the program whose code calls stretches, from `Functions.begin` to its `end`. Key types: Functions, Line.
 
 A function's code is replaced in the function object, which reaches bound methods and closures, too. It is compiled from the
 source, if that still gives the code which the function has. At other times the function has its own code: torch.compile,
@@ -69,11 +69,8 @@ class Functions:
         self._serving = 0
         self._lock = threading.RLock()
 
-    def serving(self) -> _Serving:
-        """A context in which the functions call stretches; in all threads."""
-        return _Serving(self)
-
     def begin(self) -> None:
+        """The functions call stretches from now on, in all threads, until `end`."""
         with self._lock:
             self._serving += 1
             if self._serving == 1:
@@ -165,21 +162,6 @@ def _in(lines: Iterable[Line], cut: _CutFunction) -> frozenset[Line]:
 
 def _numbers(lines: Iterable[Line]) -> set[int]:
     return {line.number for line in lines}
-
-
-class _Serving:
-    """`Functions.serving`: a class, because a generator takes longer."""
-
-    __slots__ = ("_functions",)
-
-    def __init__(self, functions: Functions) -> None:
-        self._functions = functions
-
-    def __enter__(self) -> None:
-        self._functions.begin()
-
-    def __exit__(self, *exception: object) -> None:
-        self._functions.end()
 
 
 def _exchange(functions: Iterable[weakref.ref[FunctionType]], old: CodeType, new: CodeType) -> None:

@@ -51,10 +51,11 @@ class _Running(threading.local):
 
 
 class SeamClock:
-    """The times of seams. ``runs``: how often what they are in has run, or runs now."""
+    """The times of seams. ``runs``: how often what they are in has run, or runs now. ``failed``: takes errors of ours, which
+    the program's statements must not see."""
 
-    def __init__(self, runs: Callable[[], int]) -> None:
-        self._runs = runs
+    def __init__(self, runs: Callable[[], int], failed: Callable[[Exception], None]) -> None:
+        self._runs, self.failed = runs, failed
         self._first = runs()
         self._times: dict[Seam, _Times] = {}
         self._running = _Running()
@@ -124,7 +125,10 @@ class _Begin:
     def __matmul__(self, value: Any) -> Any:
         clock = self._clock()
         if clock is not None:
-            clock.begin(self._seam)
+            try:
+                clock.begin(self._seam)
+            except Exception as error:
+                clock.failed(error)
         return value
 
 
@@ -132,7 +136,10 @@ class _End(_Begin):
     def __matmul__(self, value: Any) -> Any:
         clock = self._clock()
         if clock is not None:
-            clock.end(self._seam)
+            try:
+                clock.end(self._seam)
+            except Exception as error:
+                clock.failed(error)
         return value
 
 

@@ -26,11 +26,12 @@ import magpy_core
 from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import same
 
-STAGES = ("regions", "capture", "recording", "backends", "replay", "guards", "opgraph", "refgraph", "monitor", "_compat")
+STAGES = ("regions", "stretches", "capture", "recording", "backends", "replay", "guards", "opgraph", "refgraph", "monitor",
+          "_compat")  # fmt: skip
 ENTRY = {  # they hold the handlers, and do nothing else
     "ModuleCall.__call__", "Region.__call__", "Region._outermost", "Region.dispatch", "Region._miss", "Region.record",
-    "Region._monitor_failed", "Outcome.__init__", "Outcome.take", "FastGuard._waiting", "FastGuard._changed",
-    "OpRecorder.__torch_function__", "ShadowRecorder.__torch_dispatch__", "_record", "_contained",
+    "Region._monitor_failed", "Region._contain", "Outcome.__init__", "Outcome.take", "FastGuard._waiting",
+    "FastGuard._changed", "OpRecorder.__torch_function__", "ShadowRecorder.__torch_dispatch__", "_record", "_contained",
 }  # fmt: skip
 SHARES = 12
 

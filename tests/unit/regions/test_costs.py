@@ -155,10 +155,16 @@ def test_gaps_between_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     untouched, known = dict(names), costs.Costs()
     for thinking in (2, 2, 4):
-        with costs.timed([capture], known):
+        with costs.GapClock([capture]) as clock:
             assert capture.run((thinking,), {}) == "result"
-    with pytest.raises(KeyError), costs.timed([capture], known):
+        clock.add_to(known)
+    with pytest.raises(KeyError), costs.GapClock([capture]) as clock:
         capture.run((9,), {})
+    clock.add_to(known)
+    assert names == untouched and capture.run is generated
+    with costs.GapClock([capture]), costs.GapClock([capture]) as clock:  # of another thread
+        capture.run((2,), {})
+    clock.add_to(known)
     assert names == untouched and capture.run is generated
     findings = [Finding("MP101", "first", places[0]), Finding("MP102", "second", places[1])]
     known.assign(findings, [], calls=6, steps=3)  # two calls in a step; behind the first graph nothing is thought

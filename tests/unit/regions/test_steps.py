@@ -211,9 +211,9 @@ def test_a_backward_pass_counts_to_the_region_it_starts_from(clock: Clock) -> No
     watch, first, second = BackwardClock(), Passes(), Passes()
     x = torch.ones(2, requires_grad=True)
     a = _Slow.apply(x, clock, 1.0)
-    watch.watch(a, first)
+    watch.watch(a, first, pytest.fail)
     b = _Slow.apply(_Slow.apply(a, clock, 0.25), clock, 2.0)
-    watch.watch({"b": [b]}, second)
+    watch.watch({"b": [b]}, second, pytest.fail)
     loss = _Slow.apply(b, clock, 100.0).sum()
     loss.backward()
     assert (first.backward, second.backward) == (1.0, 2.25)
@@ -230,13 +230,13 @@ def test_a_backward_pass_that_raises_counts_no_further(clock: Clock) -> None:
     y = x * 2
     y.register_hook(fail)
     z = y * 3
-    watch.watch(z, one)
+    watch.watch(z, one, pytest.fail)
     with pytest.raises(ValueError, match="own"):
         z.sum().backward()
     watch.stepped()
     clock.now += 50
     z = _Slow.apply(x, clock, 1.0)
-    watch.watch(z, one)
+    watch.watch(z, one, pytest.fail)
     z.sum().backward()
     assert one.backward == 1.0
 
@@ -244,7 +244,7 @@ def test_a_backward_pass_that_raises_counts_no_further(clock: Clock) -> None:
 def test_watching_keeps_nothing_alive() -> None:
     watch, one = BackwardClock(), Passes()
     y = torch.ones(2, requires_grad=True) * 2
-    watch.watch(y, one)
+    watch.watch(y, one, pytest.fail)
     gone = weakref.ref(one)
     del one
     gc.collect()

@@ -7,6 +7,7 @@ import itertools
 import linecache
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -79,12 +80,21 @@ def _in_characters(span: Span, file: str) -> Span:
     return Span(span[0], character(*span[:2]), span[2], character(*span[2:4]))
 
 
+@contextmanager
+def serving(functions: Functions) -> Iterator[None]:
+    functions.begin()
+    try:
+        yield
+    finally:
+        functions.end()
+
+
 @pytest.mark.parametrize("function", statements.FUNCTIONS, ids=lambda f: f.__name__)
 def test_a_cut_function_does_the_same(function: FunctionType) -> None:
     """Its seams are timed, too."""
     target = statements.METHODS[0] if function is statements.methods else function
     code, expected = target.__code__, function()
-    calls, seams_timed = 0, SeamClock(lambda: 0)
+    calls, seams_timed = 0, SeamClock(lambda: 0, pytest.fail)
     try:
         for seams, spans in [*((seams, set()) for seams in seams_of(target)), *seams_and_spans_of(target)]:
             counted = Counted()
@@ -220,9 +230,9 @@ def test_seams_are_added_to_functions_by_their_lines() -> None:
     code, (first, second) = sums.__code__, lines_of(sums)[2:4]
     assert functions.add_seams([Line(code.co_filename, "sums", first)])
     assert sums(3) == 6 and counted.calls == 0 and sums.__code__ is code, "only while they are to serve"
-    with functions.serving():
+    with serving(functions):
         assert sums(3) == 6 and counted.calls == 4
-        with functions.serving():
+        with serving(functions):
             assert not functions.add_seams([Line(code.co_filename, "sums", first)])
             assert functions.add_seams([Line(code.co_filename, "sums", second)])
         assert sums(3) == 6 and counted.calls == 5
@@ -241,7 +251,7 @@ def test_what_was_in_a_stretch_can_be_the_functions_own_again() -> None:
     functions.add_seams([Line(code.co_filename, "sums", first)])
     inside = next(one for one in counted.stretches if one.lines.start == second)
     functions.dissolve(inside)
-    with functions.serving():
+    with serving(functions):
         assert sums(3) == 6 and counted.calls == 4
         functions.recut()
         assert sums(3) == 6 and counted.calls == 5, "what is returned is another stretch"
@@ -278,7 +288,7 @@ def test_code_that_the_program_has_replaced_stays() -> None:
     assert functions.add_seams([Line(code.co_filename, "sums", lines_of(sums)[2])])
     sums.__code__ = other
     try:
-        with functions.serving():
+        with serving(functions):
             assert sums.__code__ is other
         assert sums.__code__ is other
     finally:

@@ -32,7 +32,7 @@ class Timed:
     def __init__(self, function: Callable[..., Any], seams: list[int]) -> None:
         code = function.__code__
         self.first, self.file, self.runs = code.co_firstlineno, code.co_filename, 0
-        self.clock = SeamClock(lambda: self.runs)
+        self.clock = SeamClock(lambda: self.runs, pytest.fail)
         timed = self
 
         class Receiver:
@@ -182,7 +182,7 @@ def test_the_time_in_which_a_generator_is_suspended_is_not_its_own() -> None:
 
 def test_others_in_a_seam_are_not_counted() -> None:
     outer, inner = Seam("a.py", range(1, 2)), Seam("a.py", range(5, 6))
-    clock = SeamClock(lambda: round(NOW[0] / 100))
+    clock = SeamClock(lambda: round(NOW[0] / 100), pytest.fail)
     for _ in range(3):
         clock.begin(outer)
         take(1.0)
@@ -205,7 +205,7 @@ def test_a_few_times_are_not_enough() -> None:
 
 
 def test_a_seam_that_never_ends_is_kept_once() -> None:
-    clock, seam = SeamClock(lambda: 0), Seam("a.py", range(1, 2))
+    clock, seam = SeamClock(lambda: 0, pytest.fail), Seam("a.py", range(1, 2))
     for _ in range(100):
         clock.begin(seam)
     assert len(clock._running.seams) == 1
