@@ -6,13 +6,14 @@ function fails, at its first call or at every call, the program's results, state
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import multiprocessing
 import pkgutil
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -135,6 +136,18 @@ def intercepted(functions: dict[str, types.FunctionType]) -> Iterator[None]:
         REAL.clear()
 
 
+def injected(name: str, function: types.FunctionType, times: int, run: Callable[[], Any]) -> Any:
+    """What ``run`` returns if so many calls of the function raise; or as text, what it raises."""
+    with intercepted({name: function}):
+        Injector.left, Injector.raised = times, 0
+        try:
+            return run()
+        except BaseException as error:
+            return repr(error)
+        finally:
+            Injector.left = 0
+
+
 def state() -> Any:
     """What a failed recording must not leave behind."""
     return gc.isenabled(), len(_get_current_function_mode_stack()), get_eval_frame_callback(), sys.gettrace()
@@ -165,14 +178,7 @@ def inject(share: int) -> tuple[list[str], int]:
     for name in sorted(Injector.called)[share::SHARES]:
         for times in (1, sys.maxsize):
             net = magpy_core.compile(Net(), backend="eager")
-            with intercepted({name: every[name]}):
-                Injector.left, Injector.raised = times, 0
-                try:
-                    got = program(net)
-                except BaseException as error:
-                    got = repr(error)
-                finally:
-                    Injector.left = 0
+            got = injected(name, every[name], times, functools.partial(program, net))
             raised += bool(Injector.raised)
             if not same(got, want):
                 problems.append(f"{name} ({times}): {got if type(got) is str else 'other results'}")

@@ -7,6 +7,7 @@ As in `test_failures`, whose functions are left out, the program's results, stat
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import sys
 import time
@@ -22,7 +23,7 @@ from magpy_core.regions import stretches
 from magpy_core.regions.session import Session
 from magpy_core.stretches.functions import Functions
 from tests.soundness import test_failures
-from tests.soundness.test_failures import ENTRY, Injected, Injector, Net, functions, intercepted, state
+from tests.soundness.test_failures import ENTRY, Injected, Injector, Net, functions, injected, intercepted, state
 from tests.unit.engine_pair import same
 
 STAGES = ("magpy_core.regions.", "magpy_core.stretches.")
@@ -137,18 +138,10 @@ def inject(mode: str, share: int) -> tuple[list[str], int]:
     problems, raised = [], 0
     for name in sorted(Injector.called - elsewhere)[share::SHARES]:
         for times in (1, sys.maxsize):
-            with intercepted({name: every[name]}):
-                begun = session(mode)
-                Injector.left, Injector.raised = times, 0
-                try:
-                    got = program(begun)
-                except BaseException as error:
-                    got = [repr(error)]
-                finally:
-                    Injector.left = 0
+            got = injected(name, every[name], times, functools.partial(program, session(mode)))
             raised += bool(Injector.raised)
             if not same(got, want):
-                problems.append(f"{name} ({times}): {got[0] if type(got[0]) is str else 'other results'}")
+                problems.append(f"{name} ({times}): {got if type(got) is str else 'other results'}")
             if state() != before:
                 problems.append(f"{name} ({times}): left {state()}")
     return problems, raised

@@ -1,4 +1,8 @@
-"""Imports torch's compilers, which takes seconds. Key functions: import_dynamo, import_inductor."""
+"""Imports torch's compilers, which takes seconds. Key functions: import_dynamo, import_inductor.
+
+TorchDynamo always comes first: it and Inductor import each other, so that a thread that begins with a part of Inductor and
+one of the program's that begins with TorchDynamo, as the first optimizer does, would each find half of the other.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ def import_dynamo() -> None:
 
 def import_inductor() -> None:
     """Imports what compiling, and loading compiled code, needs."""
-    _import(_DYNAMO)  # first: the two import each other, and another thread may begin there, as the first optimizer does
+    _import(_DYNAMO)
     _import(_INDUCTOR)
 
 

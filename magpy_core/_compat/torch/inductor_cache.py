@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from magpy_core._compat.cpython.imports import imported
+from magpy_core._compat.torch.compilers import import_dynamo
 from magpy_core._compat.torch.inductor_start import cached_probes
 
 _VARIABLE, _DEFAULTS = "TORCHINDUCTOR_CACHE_DIR", "torch._inductor.runtime.cache_dir_utils"
@@ -19,6 +20,7 @@ def has_own_folder() -> bool:
     given = os.environ.get(_VARIABLE)
     if not given:
         return False
+    import_dynamo()
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     return os.path.abspath(given) != os.path.abspath(default_cache_dir())
@@ -26,7 +28,7 @@ def has_own_folder() -> bool:
 
 def seems_to_have_own_folder() -> bool:
     """The same without an import of torch's compiler: before that, nobody but the user has set the variable."""
-    return bool(os.environ.get(_VARIABLE)) and (_DEFAULTS not in sys.modules or has_own_folder())
+    return bool(os.environ.get(_VARIABLE)) and (imported(_DEFAULTS) is None or has_own_folder())
 
 
 @contextmanager

@@ -7,6 +7,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from magpy_core._compat.torch.compilers import import_dynamo
+
 #: For each mode, the differences from Inductor's defaults.
 OF_MODE: dict[str, dict[str, Any]] = {
     "default": {},
@@ -36,6 +38,7 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
     """``options`` by Inductor's own names, as in ``torch.compile`` (``-`` may replace ``_``).
 
     Raises ValueError for a name that does not exist or can't be set, TypeError for a value of another type."""
+    import_dynamo()
     from torch._inductor import config
 
     known, found = config.get_config_copy(), dict[str, Any]()

@@ -42,9 +42,11 @@ def test_an_import_without_collections(name: str, module: str, before: str) -> N
 
 
 _TWO_THREADS = """
-import importlib, sys, threading
+import importlib, os, sys, threading
 import torch
-from magpy_core._compat.torch import compilers
+from magpy_core._compat.torch import compilers, inductor_cache, inductor_options
+
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = "somewhere"
 
 sys.setswitchinterval(1e-6)
 errors = []
@@ -56,7 +58,7 @@ def work(call, *args):
         errors.append(error)
 
 threads = [
-    threading.Thread(target=work, args=(compilers.import_inductor,)),
+    threading.Thread(target=work, args=({call},)),
     threading.Thread(target=work, args=(importlib.import_module, "torch._dynamo")),
 ]
 for thread in threads:
@@ -68,8 +70,12 @@ assert not errors, errors
 
 
 @pytest.mark.slow
-def test_an_import_while_another_thread_imports_its_first_part() -> None:
-    done = subprocess.run([sys.executable, "-c", _TWO_THREADS], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    "call", ["compilers.import_inductor", "inductor_cache.has_own_folder", "lambda: inductor_options.checked({})"]
+)
+def test_an_import_while_another_thread_imports_its_first_part(call: str) -> None:
+    text = _TWO_THREADS.replace("{call}", call)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
