@@ -57,11 +57,11 @@ def test_numbers_that_vary_pass_through_generators(beside_torch_compile: bool) -
             step()
             schedule.step()
 
-    steps(2)
-    if region.recordings and not region.captures[1:]:  # the first step in a process may only fill torch's caches
-        steps(1)
+    steps(3)  # the first makes the optimizer's state, or may only fill caches of torch's
+    served = region.hits
     steps(4)
-    assert (len(region.captures), region.hits) == (2, 4), [f.message for f in region.findings.values()]
+    captures = len(region.captures)
+    assert (region.hits - served, captures in (1, 2)) == (4, True), [f.message for f in region.findings.values()]
 
 
 def test_native_code_gets_the_exact_value_a_generator_yields() -> None:
