@@ -143,7 +143,11 @@ class GapClock:
     def __init__(self, captures: Iterable[Capture]) -> None:
         self._is_on = self._one.acquire(blocking=False)
         watched = [capture for capture in captures if len(capture.segments) > 1 and capture.is_ready] if self._is_on else []
-        self._watched = [_Watched(capture) for capture in watched]
+        try:
+            self._watched = [_Watched(capture) for capture in watched]
+        except BaseException:
+            self._one.release()
+            raise
 
     def __enter__(self) -> GapClock:
         for watched in self._watched:

@@ -24,7 +24,7 @@ from magpy_core.backends import background
 from magpy_core.capture.build import Capture
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed, PathsVary
 from magpy_core.capture.settings import Settings
-from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported, Value
+from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
@@ -39,7 +39,7 @@ from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import DECISION, closest_failures, generalise, lasting_failure
 from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
-from magpy_core.regions.reporting import capture_findings, fused_loss_finding, recompile_finding
+from magpy_core.regions.reporting import capture_findings, fused_loss_finding, own_error_finding, recompile_finding
 from magpy_core.regions.summary import summarise
 from magpy_core.regions.threads import APART, INSIDE, THREAD
 from magpy_core.regions.times import RegionTimes
@@ -459,8 +459,8 @@ class Region:
 
     # -- reporting ---------------------------------------------------------------------------------------------
 
-    def _report(self, code: str, text: str, hint: str = "", values: tuple[Value, ...] = ()) -> None:
-        self.log.add(Finding(code, text, self.location, hint=hint, region=self.id, values=values))
+    def _report(self, code: str, text: str, hint: str = "") -> None:
+        self.log.add(Finding(code, text, self.location, hint=hint, region=self.id))
 
     def monitor_failed(self, error: Exception) -> None:
         """An error of ours: the region runs as plain Python from now on, and MP901 says so."""
@@ -468,11 +468,7 @@ class Region:
         if os.environ.get("MAGPY_DEBUG"):
             traceback.print_exception(error)
         with contextlib.suppress(Exception):  # what fails may be the reporting
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            what = f"{type(error).__name__}: {str(error)[:160]}"
-            at = f"{where.filename.rsplit('/', 2)[-1]}:{where.lineno}"
-            text = f"MagPy's monitor failed on {self.name} ({what}): the region runs as plain Python."
-            self._report("MP901", text, values=(Value("at", at),))
+            self.log.add(own_error_finding(self, error))
 
     def _contain(self, step: Callable[..., object], *args: Any) -> None:
         """A step of our own, whose errors must never take the program down."""

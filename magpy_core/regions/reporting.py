@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import traceback
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -136,6 +137,15 @@ _NUMBERS_HINT = "Let it be a float from the start (`0.0` instead of `0`): an int
 _FOR_ONE_CHANGE = (_FUNCTION_HINT, _NUMBERS_HINT)
 """Hints that save a capture although the value changes once."""
 _VALUE_HINT = "If the value differs in every call, keep it out of the region or limit it to a few distinct values."
+
+
+def own_error_finding(region: RegionView, error: Exception) -> Finding:
+    """An error of MagPy's own, after which ``region`` is plain Python."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{type(error).__name__}: {str(error)[:160]}"
+    at = f"{where.filename.rsplit('/', 2)[-1]}:{where.lineno}"
+    text = f"MagPy's monitor failed on {region.name} ({what}): the region runs as plain Python."
+    return Finding("MP901", text, region.location, region=region.id, values=(Value("at", at),))
 
 
 def recompile_finding(region: RegionView, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:

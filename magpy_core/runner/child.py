@@ -110,7 +110,8 @@ class _Program:
     def _install(self) -> None:
         import faulthandler
 
-        from magpy_core.runner.discovery import Discovery, ImportHook
+        from magpy_core.runner.discovery import Discovery
+        from magpy_core.runner.import_hook import ImportHook
         from magpy_core.runner.monitoring import Monitoring
 
         self.monitoring = Monitoring(self._request, self._channel, self.clock)

@@ -19,114 +19,17 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import CodeType, FrameType, FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
-from magpy_core._compat.cpython.collector import collector_paused
 from magpy_core.runner import naming
+from magpy_core.runner.import_hook import ImportHook
+from magpy_core.runner.instances import Instances
 from magpy_core.runner.monitoring import Monitoring
 from magpy_core.runner.rest import Rest
 from magpy_core.runner.step_functions import StepFunctions
 from magpy_core.runner.steps import StepsInside
 from magpy_core.runner.tracebacks import is_ours
-
-
-class ImportHook:
-    """A meta path finder that calls ``then`` once, when ``module`` has been imported."""
-
-    def __init__(self, then: Callable[[], None], module: str = "torch") -> None:
-        self._then = then
-        self._module = module
-
-    def install(self) -> None:
-        if self._module in sys.modules:
-            self._then()
-        else:
-            sys.meta_path.insert(0, self)
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != self._module:
-            return None
-        import importlib.util
-
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        loader: Any = spec.loader
-        run = loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            del loader.exec_module
-            with collector_paused():
-                run(module)
-            self._then()
-
-        loader.exec_module = exec_module
-        return spec
-
-
-_Place = tuple[str, CodeType | None, int]
-_class_name = type.__dict__["__qualname__"].__get__
-
-
-class _Instances:
-    """Regions of one kind, one per object, without keeping the object alive.
-
-    When an object has died, the next object of its class that is called from the same location gets its region; the class
-    may be a new one of that name, which a function has defined again. Objects created for each call (a loss module inside
-    the step) share the region of their location from the start, because the engine may keep the first one alive.
-    """
-
-    def __init__(self) -> None:
-        self._live: dict[int, tuple[weakref.ref[Any], Any]] = {}
-        self._left: dict[_Place, list[Any]] = {}
-        self._shared: dict[_Place, Any] = {}
-        self.lock = threading.RLock()  # re-entrant: a weak reference may be cleared while we hold it
-
-    def get(self, obj: Any) -> Any:
-        entry = self._live.get(id(obj))
-        return entry[1] if entry is not None and entry[0]() is obj else None
-
-    def adopt(self, obj: Any, caller: FrameType | None) -> Any:
-        """Gives an object the region of another one of its class that was called from the same location, if there is one."""
-        place = _place(obj, caller)
-        with self.lock:
-            left, shared = self._left.get(place), self._shared.get(place)
-            region = shared if shared is not None else left.pop() if left else None
-            if region is not None:
-                self._add(obj, place, region, shared=shared is not None)
-            return region
-
-    def add(self, obj: Any, caller: FrameType | None, region: Any, *, shared: bool) -> None:
-        """Gives an object a new region, which others may get later. ``shared``: while it is alive, too."""
-        place = _place(obj, caller)
-        with self.lock:
-            if shared:
-                self._shared[place] = region
-            self._add(obj, place, region, shared=shared)
-
-    def _add(self, obj: Any, place: _Place, region: Any, *, shared: bool) -> None:
-        number = id(obj)
-
-        def died(ref: weakref.ref[Any]) -> None:
-            with self.lock:
-                entry = self._live.get(number)
-                if entry is not None and entry[0] is ref:
-                    del self._live[number]
-                    if not shared:
-                        self._left.setdefault(place, []).append(entry[1])
-
-        self._live[number] = (weakref.ref(obj, died), region)
-
-    def clear(self) -> None:
-        with self.lock:
-            for known in (self._live, self._left, self._shared):
-                known.clear()
-
-
-def _place(obj: Any, caller: FrameType | None) -> _Place:
-    return _class_name(type(obj)), caller.f_code if caller else None, caller.f_lasti if caller else -1
 
 
 @dataclass(frozen=True)
@@ -144,8 +47,8 @@ class Discovery:
         self._monitoring = monitoring
         monitoring.on_left = self.left
         self._clock = monitoring.clock
-        self._modules = _Instances()
-        self._optimizers = _Instances()
+        self._modules = Instances()
+        self._optimizers = Instances()
         self._names: dict[str, int] = {}
         self._keys = itertools.count()
         self._steps_inside = StepsInside()
@@ -323,7 +226,7 @@ class Discovery:
         self._clock.check()
         return out
 
-    def _new_region(self, instances: _Instances, thing: Any, target: Callable[..., Any]) -> Any:
+    def _new_region(self, instances: Instances, thing: Any, target: Callable[..., Any]) -> Any:
         """The region of a module or an optimizer that is called for the first time."""
         caller = _caller()
         with instances.lock:
@@ -332,7 +235,7 @@ class Discovery:
         self._step_functions.made(region)
         return region
 
-    def _made_region(self, instances: _Instances, thing: Any, target: Callable[..., Any], caller: FrameType | None) -> Any:
+    def _made_region(self, instances: Instances, thing: Any, target: Callable[..., Any], caller: FrameType | None) -> Any:
         is_module = instances is self._modules
         name = type(thing).__name__
         variable = naming.variable_of(thing, caller, method=not is_module)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from magpy_core.runner.discovery import Discovery, ImportHook
+from magpy_core.runner.discovery import Discovery
+from magpy_core.runner.import_hook import ImportHook
 from magpy_core.runner.monitoring import Monitoring
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import RunRequest

@@ -28,7 +28,7 @@ def half_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str,
     monkeypatch.delitem(sys.modules, "imported_slowly", raising=False)
     thread = threading.Thread(target=importlib.import_module, args=("imported_slowly",))
     thread.start()
-    while not hasattr(sys.modules.get("imported_slowly"), "goes_on"):
+    while thread.is_alive() and not hasattr(sys.modules.get("imported_slowly"), "goes_on"):
         thread.join(0.001)
     module = sys.modules["imported_slowly"]
     return "imported_slowly", module.goes_on, thread
