@@ -1,8 +1,11 @@
 """Compiles in the background: a forked process fills the compilers' caches on disk, from which the program then compiles.
 
 The process is a copy of the program: it has the graph, its inputs and the program's own operators, so nothing has to be
-sent. It runs only in idle time, closes the program's file descriptors, runs none of the program's code, and ends with the
-program. The two share one page of memory. The program never waits for the process, which isn't its child.
+sent. It closes the program's file descriptors, runs none of the program's code, and ends with the program. The two share one
+page of memory. The program never waits for the process, which isn't its child.
+
+A second process supervises it: it stops the compiler and whatever that has started when they have taken their share of the
+program's processor time (`fair_share.py`), continues them later, ends them with the program, and reports their death.
 
 If an accelerator is in use, no process is forked (its state does not survive a fork): graphs are compiled in the foreground.
 Key types: Compilation, Queue.
@@ -30,17 +33,18 @@ from magpy_core._compat.torch.compilers import import_inductor, inductor_is_impo
 from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.backends.cache import note_removed, removed_files
+from magpy_core.backends.fair_share import Account, FairShare, Reading
+from magpy_core.backends.processor_time import Waits, used_by, used_by_tree
 from magpy_core.findings import Unsupported
+from magpy_core.limits import LIMITS
 
 State = Literal["waiting", "running", "done", "failed"]
 
 _PAGE = 8192
 _STATE, _CANCELLED, _BEAT, _TEXT = 0, 1, slice(8, 16), 16  # their positions in the page
 _RUNNING, _DONE, _FAILED = 1, 2, 3
-_WATCH_S = 0.2  # how often the process checks whether it is still needed
-_SILENT_S = 120.0  # after so long without a heartbeat the process counts as dead
-_LONGEST_S = 1800.0
-_FORGOTTEN_S = 10.0  # a compilation that was not polled for so long doesn't delay others
+_SILENT_S = 120.0  # after so long without a heartbeat, the supervisor counts as dead
+_TO_CLEAN_UP_S = 1.0  # C++ compilers remove what they have half written
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Compilation:
     @property
     def is_wanted(self) -> bool:
         """Whether a call has asked for it lately."""
-        return time.monotonic() - self.last_poll < _FORGOTTEN_S
+        return time.monotonic() - self.last_poll < LIMITS.compile_unasked
 
     @property
     def result(self) -> Result:
@@ -103,7 +107,7 @@ class Compilation:
         """Forks a process that does the work, twice. It returns True if it needed no compiler."""
         assert self._page is None
         page = self._page = mmap.mmap(-1, _PAGE)
-        self._starter = os.getpid()
+        self._starter, slot = os.getpid(), ACCOUNT.new_slot()
         _beat(page)
         page[_STATE] = _RUNNING
         me = Path(f"/proc/{os.getpid()}/stat")
@@ -115,7 +119,7 @@ class Compilation:
             self._page, self._result = None, Result(0.0, "MP902", f"The compiling process can't start: {error}.")
             return
         if between == 0:
-            _run_detached(page, work, me, started)
+            _run_detached(page, work, me, started, slot)
         with suppress(ChildProcessError):  # one of the program's signal handlers has reaped it
             os.waitpid(between, 0)
 
@@ -180,6 +184,7 @@ class Queue:
 
 
 QUEUE = Queue()
+ACCOUNT = Account()  # of this program; a process that it forks uses its own share of the same account
 
 
 # -- the page ------------------------------------------------------------------------------------------------------------
@@ -212,13 +217,19 @@ def _start_time(stat: Path) -> str:
         return ""
 
 
-def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, started: str) -> Any:
-    """Does the work in a process that is not the program's child, and exits; never returns."""
+def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, started: str, slot: int) -> Any:
+    """Does the work in a process that is not the program's child, under a supervisor, and exits; never returns."""
     try:
         if os.fork() == 0:
+            program = int(parent.parent.name)
             _detach()
-            threading.Thread(target=_watch, args=(page, parent, started), daemon=True).start()
-            _write(page, _done(work))
+            worker = os.fork()
+            if worker == 0:
+                os.setpgid(0, 0)
+                _yield_to_others()
+                _write(page, _done(work))
+            else:
+                _supervise(page, worker, program, lambda: _start_time(parent) == started, slot)
     except BaseException as error:
         _write(page, Result(0.0, "MP902", f"Compiling in the background failed: {type(error).__name__}: {error}"))
     finally:
@@ -229,7 +240,6 @@ def _detach() -> None:
     """Detach from the program: process group, file descriptors, priority, signal handlers, garbage with finalizers."""
     # No new session: Linux first divides CPU time among sessions (autogroup), whatever their priority.
     os.setpgid(0, 0)
-    _lower_priority()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -244,23 +254,48 @@ def _detach() -> None:
     gc.freeze()
 
 
-def _lower_priority() -> None:
-    """Run in idle time only, so that any thread of the program that wakes up gets the core at once. With a nice value alone,
-    its parallel loops, which wait for all their threads, would wait for the end of our time slices."""
+def _yield_to_others() -> None:
+    """A thread of the program that wakes up gets the processor at once, rather than at the end of our time slice: parallel
+    loops of torch wait for all their threads. No lower priority: on a busy machine, the share would take minutes to use."""
     with suppress(OSError):
-        os.nice(19)
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def _watch(page: mmap.mmap, parent: Path, started: str) -> None:
-    """Ends the process and its children when the program has ended, or the work is no longer needed."""
-    start = time.monotonic()
-    while not page[_CANCELLED] and _start_time(parent) == started and time.monotonic() - start < _LONGEST_S:
+def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[], bool], slot: int) -> None:
+    """Until the ``worker`` has ended: keeps it and its descendants within their share, ends them when the program has ended
+    or the work is no longer needed, and reports it if they die without a result."""
+    with suppress(OSError):  # also done by the worker: whoever comes first
+        os.setpgid(worker, worker)
+    start, waits, runs = time.monotonic(), Waits(program), True
+
+    def reading() -> Reading:
+        return Reading(used_by(program), waits.seconds(), used_by_tree(worker))
+
+    share = FairShare(ACCOUNT, slot, reading())
+    while True:
+        ended, status = os.waitpid(worker, os.WNOHANG)
+        if ended:
+            if page[_STATE] == _RUNNING:
+                how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
+                _write(page, Result(0.0, "MP902", f"The process that compiled the graph has died ({how})."))
+            return
+        if page[_CANCELLED] or not is_needed() or time.monotonic() - start > LIMITS.compile_longest:
+            _end(worker)
+            return
+        if (may_run := share.may_run(reading())) is not runs:
+            os.killpg(worker, signal.SIGCONT if may_run else signal.SIGSTOP)
+            runs = may_run
         _beat(page)
-        time.sleep(_WATCH_S)
-    os.killpg(0, signal.SIGTERM)  # C++ compilers remove what they have half written
-    time.sleep(1)
-    os.killpg(0, signal.SIGKILL)
+        time.sleep(LIMITS.compile_check_interval)
+
+
+def _end(group: int) -> None:
+    """Ends a process group, which may be stopped."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGTERM)
+        os.killpg(group, signal.SIGCONT)
+        time.sleep(_TO_CLEAN_UP_S)
+        os.killpg(group, signal.SIGKILL)
 
 
 def _done(work: Callable[[], object]) -> Result:

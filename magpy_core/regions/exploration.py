@@ -11,24 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from magpy_core.limits import LIMITS
+
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
     from magpy_core.recording.trace import Trace
-
-MOST_PATHS = 2  # whose graphs are captured whole; each that is tried in vain runs up to the decision
-_RECORDINGS = 3
-_FEWEST_DECISIONS = 2  # one decision has two outcomes, whose graphs are captured whole
 
 
 class Exploration:
     """Of one region. A capture that it holds is not compiled: calls that fit it are recorded once more."""
 
     def __init__(self) -> None:
-        self._left = _RECORDINGS
+        self._left = LIMITS.path_recordings
 
     def holds(self, capture: Capture) -> None:
         """``capture`` is new: it is held if its paths are to be explored."""
-        if len(path_of(capture.trace)) >= _FEWEST_DECISIONS:
+        if len(path_of(capture.trace)) >= LIMITS.fewest_decisions:
             capture.doubt()
             if self._left:
                 capture.hold()
@@ -42,7 +40,7 @@ class Exploration:
     @staticmethod
     def is_one_too_many(captures: Iterable[Capture]) -> bool:
         """Whether those of ``captures`` are all the paths whose graphs are to be captured whole."""
-        return len({path_of(capture.trace) for capture in captures}) >= MOST_PATHS
+        return len({path_of(capture.trace) for capture in captures}) >= LIMITS.paths
 
     def recorded(self, captures: Iterable[Capture]) -> None:
         """A call that a held capture fits was recorded."""

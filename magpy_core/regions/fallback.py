@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
-from magpy_core.regions.exploration import MOST_PATHS, Exploration, path_of
+from magpy_core.limits import LIMITS
+from magpy_core.regions.exploration import Exploration, path_of
 from magpy_core.regions.view import RegionView
 from magpy_core.stretches.seam_clock import SeamClock
 
@@ -60,8 +61,8 @@ class Fallback:
         if region.options.cut is None:
             return False
         paths = len({path_of(capture.trace) for capture in region.captures if not capture.is_complete})
-        if paths + (place is None) > MOST_PATHS:
-            return self._choose(region, f"more than {MOST_PATHS} paths")
+        if paths + (place is None) > LIMITS.paths:
+            return self._choose(region, f"more than {LIMITS.paths} paths")
         if region.kind == "stretch" and region.log.varied[place] > _MOST_VARIED and not region.serves_most:
             return self._choose(region, "captured too often because of one value")
         return False

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends import get_backend
-from magpy_core.backends.background import QUEUE, waits_by_default
+from magpy_core.backends.background import ACCOUNT, QUEUE, waits_by_default
 from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
@@ -60,6 +60,7 @@ class Session:
         self._kept = Kept(command) if command and mode == "compiled" and backend == "inductor" else None
         self._last_run, self._began = self._kept.read() if self._kept is not None else LastRun(), time.monotonic()
         overhead = Overhead(self._last_run) if background else None
+        ACCOUNT.expect(self._last_run.seconds)
         self._steps = Steps(self._steps_ended, observes=mode == "observe")
         self._in_turn = InTurn()  # what ends steps: a program may train in several threads
         self.options = Options(

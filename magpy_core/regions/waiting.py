@@ -10,13 +10,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
+from magpy_core.limits import LIMITS
+
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-
-_PATIENCE = 32  # calls in a row that check in vain before any call skips the check
-_SHARE = 0.005  # of a plain call's time, for checking
-_LONGEST = 64  # calls without a check
-_ENOUGH, _FEW = 8, 0.1  # checks, and the part of them that some capture has to fit
 
 
 class Waiting:
@@ -47,7 +44,7 @@ class Waiting:
     def fits_few(self) -> bool:
         """Whether captures fit hardly any call, as when each has another shape: compiling such a capture would only hold up
         one with sizes that vary."""
-        return self._checked >= _ENOUGH and self._missed > (1 - _FEW) * self._checked
+        return self._checked >= LIMITS.few_checks and self._missed > (1 - LIMITS.few_fit) * self._checked
 
     def checked_in_vain(self, capture: Capture | None, hits: int, check: float, call: float) -> None:
         """Checking took ``check`` seconds, and the plain call ``call``. ``capture`` fits, but its code is not ready; None if
@@ -58,8 +55,8 @@ class Waiting:
         self._hits = hits
         self._is_repeated = capture is not None and self._fitted is not None and self._fitted() is capture
         self._fitted = weakref.ref(capture) if capture is not None else None
-        if self._in_vain > _PATIENCE:
-            self._left = min(_LONGEST, int(check / (_SHARE * max(call, 1e-9))))
+        if self._in_vain > LIMITS.check_patience:
+            self._left = min(LIMITS.longest_unchecked, int(check / (LIMITS.check_share * max(call, 1e-9))))
 
     def restart(self) -> None:
         """Compiled code has served, or something was captured."""

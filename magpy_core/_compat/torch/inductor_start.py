@@ -1,7 +1,8 @@
 """Results of Inductor's probes in each process, cached in the folder of compiled code. Key function: cached_probes.
 
-To test whether a library for an instruction set can be loaded, Inductor starts a process for each instruction set; for a
-precompiled header it runs the preprocessor, even if the kernels that need it are already compiled.
+To test an instruction set, Inductor builds libraries and loads them in processes of their own, and it tests all that the
+processor has, although it uses the best one only; for a precompiled header it runs the preprocessor, even if the kernels that
+need it are already compiled.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any
 @contextmanager
 def cached_probes() -> Iterator[None]:
     """Use cached results inside the block. Needs the compile lock: it replaces functions of torch for all threads."""
-    from torch._inductor import codecache
+    from torch._inductor import codecache, cpu_vec_isa
     from torch._inductor.cpu_vec_isa import VecISA
 
+    all_sets = cpu_vec_isa.valid_vec_isa_list
     probe, write = VecISA.__dict__.get("_probe_load"), codecache.write
     header = getattr(codecache, "_precompile_header", None)
     written: list[str] = []
@@ -38,14 +40,29 @@ def cached_probes() -> Iterator[None]:
     try:
         if probe is not None:
             VecISA._probe_load = functools.partialmethod(_probe_once, probe)  # type: ignore[assignment,method-assign]
+        cpu_vec_isa.valid_vec_isa_list = functools.partial(_best_set, all_sets)  # type: ignore[assignment]
         if header is not None:
             codecache.write, codecache._precompile_header = noting, only_to_build  # type: ignore[assignment]
         yield
     finally:
+        cpu_vec_isa.valid_vec_isa_list = all_sets
         if probe is not None:
             VecISA._probe_load = probe  # type: ignore[method-assign]
         if header is not None:
             codecache.write, codecache._precompile_header = write, header
+
+
+def _best_set(all_sets: Callable[[], list[Any]]) -> list[Any]:
+    """The instruction set that `pick_vec_isa` takes, of those that ``all_sets`` finds: the first that works on x86-64."""
+    from torch._inductor import config
+    from torch._inductor.cpu_vec_isa import supported_vec_isa_list, x86_isa_checker
+
+    processors = x86_isa_checker()
+    if not processors or config.cpp.simdlen is not None or os.environ.get("ATEN_CPU_CAPABILITY"):
+        return all_sets()
+    named = (one for one in supported_vec_isa_list if all(name in processors for name in str(one).split()))
+    best = next(filter(bool, named), None)
+    return [] if best is None else [best]
 
 
 def _library_of(source: str) -> Path:

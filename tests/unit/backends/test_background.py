@@ -16,6 +16,7 @@ import pytest
 from magpy_core.backends import background
 from magpy_core.backends.background import Compilation, Queue
 from magpy_core.findings import Unsupported
+from magpy_core.limits import Limits
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +62,15 @@ def test_what_it_raises_is_reported() -> None:
     assert other.state == "failed" and other.result.message.startswith("ValueError: xxx")
 
 
-def test_a_death_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_SILENT_S", 1.0)
+def test_a_death_is_noticed() -> None:
     one = started(os.abort)
+    until(one.ended)
+    assert one.state == "failed" and "has died (signal 6)" in one.result.message
+
+
+def test_the_death_of_its_supervisor_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_SILENT_S", 1.0)
+    one = started(lambda: os.kill(os.getppid(), 9) or time.sleep(1000))
     until(one.ended)
     assert one.state == "failed" and "has died" in one.result.message
 
@@ -111,17 +118,50 @@ def test_it_is_cut_off_from_the_program(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("finalised*")] == [f"finalised in {os.getpid()}"]
 
 
-def test_it_has_the_lowest_priority_and_a_process_group_of_its_own(tmp_path: Path) -> None:
+def test_it_preempts_nothing_and_has_a_process_group_of_its_own(tmp_path: Path) -> None:
     found = tmp_path / "found"
     session = os.getsid(0)
 
     def work() -> None:
         own = os.getpgid(0) == os.getpid()
-        found.write_text(f"{os.nice(0)} {os.sched_getscheduler(0) == os.SCHED_IDLE} {own} {os.getsid(0) == session}")
+        found.write_text(f"{os.sched_getscheduler(0) == os.SCHED_BATCH} {own} {os.getsid(0) == session}")
 
     one = started(work)
     until(one.ended)
-    assert found.read_text() == "19 True True True"
+    assert found.read_text() == "True True True"
+
+
+BUSY = """
+import os, sys, time
+from magpy_core.backends import background, fair_share
+from magpy_core.limits import Limits
+
+background.inductor_is_imported = lambda: True  # the work needs no compiler
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # one processor, which the program keeps busy
+fair_share.LIMITS = Limits(compile_at_once=0.3, compile_share=0.1)
+
+def work():
+    child = os.fork()  # as a C++ compiler is
+    end = time.process_time() + 10
+    while time.process_time() < end:
+        pass
+
+one = background.Compilation()
+one.start(work)
+start = time.process_time()
+while time.process_time() < start + 3:
+    if one.ended():
+        print(one.result)
+        break
+print(background.ACCOUNT.taken)
+"""
+
+
+def test_what_it_takes_from_a_busy_program_is_limited() -> None:
+    """It and what it starts get at once what they may take, and then a part of the processor time that the program uses."""
+    done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert 0.4 <= float(done.stdout) <= 1.2, "0.3 s at once, a tenth of 3 s, and no more than a check's interval above"
 
 
 def test_it_ends_when_it_is_cancelled(tmp_path: Path) -> None:
@@ -198,7 +238,7 @@ def test_the_queue_starts_what_saves_most_first(tmp_path: Path) -> None:
 
 
 def test_who_asks_no_more_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_FORGOTTEN_S", 0.05)
+    monkeypatch.setattr(background, "LIMITS", Limits(compile_unasked=0.05))
     queue = Queue(most=1)
     gone, one = queue.add(), queue.add()
     gone.seconds = 100.0

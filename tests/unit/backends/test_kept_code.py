@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._inductor import cpu_vec_isa
 
 from magpy_core._compat.code_cache import CodeCache
 from magpy_core._compat.torch import inductor_cache
-from magpy_core._compat.torch.inductor_start import _library_of, _probe_once
+from magpy_core._compat.torch.inductor_start import _best_set, _library_of, _probe_once
 from magpy_core.backends import background, cache
 from magpy_core.regions.session import Session
 
@@ -197,3 +199,30 @@ def test_a_probe_is_remembered_for_its_library(tmp_path: Path) -> None:
 def test_the_library_of_a_source() -> None:
     assert _library_of("/a/b.main.cpp") == Path("/a/b.main.so") and _library_of("/a/b.cpp") == Path("/a/b.so")
     assert torch.__version__
+
+
+class Set:
+    """An instruction set of a processor, or one that the C++ compiler does not know."""
+
+    def __init__(self, names: str, works: bool) -> None:
+        self.names, self.works, self.tests = names, works, 0
+
+    def __str__(self) -> str:
+        return self.names
+
+    def __bool__(self) -> bool:
+        self.tests += 1
+        return self.works
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the sets of other processors are not tested one by one")
+def test_only_the_instruction_set_that_is_used_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = [Set("avx512 amx_tile", True), Set("avx512", False), Set("avx2", True), Set("sse4", True)]
+    monkeypatch.setattr(cpu_vec_isa, "supported_vec_isa_list", sets)
+    monkeypatch.setattr(cpu_vec_isa, "x86_isa_checker", lambda: ["sse4", "avx2", "avx512"])
+    all_sets = cpu_vec_isa.valid_vec_isa_list.__wrapped__
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
+    assert _best_set(all_sets) == [sets[2]] == all_sets()[:1]
+    assert [one.tests for one in sets] == [0, 2, 2, 1]  # the last one by `all_sets` alone
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    assert _best_set(all_sets) == sets[2:]

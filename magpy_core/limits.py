@@ -1,0 +1,74 @@
+"""Every number that decides what MagPy spends, in one table: its value, its unit, and why it is so. Key name: LIMITS.
+
+They decide when time is spent, never what is computed. A test that needs other values replaces ``LIMITS`` in the module
+that it tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+def _limit(value: float, unit: str, why: str) -> Any:
+    return field(default=value, metadata={"unit": unit, "why": why})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is spent on compiling, recording and checking guards. `rows` lists them with their units and reasons."""
+
+    # -- compiling beside the program (backends/fair_share.py, backends/background.py)
+    compile_at_once: float = _limit(
+        4.0,
+        "processor seconds taken from the program",
+        "a training step takes about as long to compile, so that even a short script on a busy machine gets its code",
+    )
+    compile_share: float = _limit(
+        0.05, "of the program's processor time", "what a program can lose to compiling when no compiled code ever serves"
+    )
+    compile_check_interval: float = _limit(
+        0.1, "seconds", "how far the compiler may exceed its share; each check costs 0.3 ms of processor time"
+    )
+    compile_longest: float = _limit(1800.0, "seconds", "a compiler that takes longer will not return")
+    compile_unasked: float = _limit(10.0, "seconds", "a graph that no call has asked for in this time delays no other")
+
+    # -- recording and loading, which calls wait for (regions/overhead.py)
+    record_at_once: float = _limit(0.5, "seconds", "a first recording may come before nothing is gained")
+    load_at_once: float = _limit(1.0, "seconds", "loading compiled code comes before a gain")
+    record_share: float = _limit(
+        0.04, "of the time the program has run", "1 % more goes to what is not counted, such as observed calls"
+    )
+    wasted_recordings: int = _limit(2, "recordings", "after so many that served no call, the smaller share applies")
+    wasted_share: float = _limit(0.02, "of the time the program has run", "each call seems to take another path")
+    most_gain: float = _limit(0.5, "of a call's time", "what compiling is assumed to save at most")
+    wait_per_wasted: float = _limit(4.0, "seconds per wasted second of compiling", "more is compiled as the program goes on")
+    most_ahead: float = _limit(3.0, "seconds", "spent before the run has lasted long enough, as the last run did")
+    untimed_share: float = _limit(
+        0.02, "of the last run's time", "ahead, for a region that it did not time: compiling may take the rest"
+    )
+    least_left: float = _limit(10.0, "times what a recording takes", "until the end of a run that lasts as long as the last")
+    least_region_share: float = _limit(0.02, "of the time since the recording", "a region that takes less is not compiled")
+    region_share_after: float = _limit(0.1, "seconds", "before that, a region's share is not known")
+    import_sizes: float = _limit(1.5, "seconds", "symbolic sizes import sympy and TorchDynamo once")
+
+    # -- checking guards while compiled code is on its way (regions/waiting.py)
+    check_patience: int = _limit(32, "calls", "checks in a row that served nothing, before any call skips the check")
+    check_share: float = _limit(0.005, "of a call in eager mode", "what waiting for compiled code may cost")
+    longest_unchecked: int = _limit(64, "calls", "a call with another shape is recorded a few calls later")
+    few_checks: int = _limit(8, "checks", "before that, it is not known how many calls captures fit")
+    few_fit: float = _limit(0.1, "of the checks", "captures that fit fewer calls are not worth compiling")
+
+    # -- exploring paths (regions/exploration.py)
+    paths: int = _limit(2, "paths", "captured whole; each that is tried runs up to the decision that differs")
+    path_recordings: int = _limit(3, "recordings", "of calls that a path's guards allow, before it is compiled")
+    fewest_decisions: int = _limit(2, "decisions on data", "one has two outcomes, whose graphs are both captured")
+
+    def rows(self) -> Iterator[tuple[str, float, str, str]]:
+        """Name, value, unit and reason of each."""
+        for one in fields(self):
+            yield one.name, getattr(self, one.name), one.metadata["unit"], one.metadata["why"]
+
+
+LIMITS = Limits()

@@ -1,0 +1,75 @@
+"""What a compiler may take from a busy program."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from magpy_core.backends.fair_share import Account, FairShare, Reading
+from magpy_core.backends.processor_time import Waits, used_by, used_by_tree
+from magpy_core.limits import LIMITS
+
+NOTHING = Reading(0.0, 0.0, 0.0)
+
+
+def test_compiling_is_free_while_the_program_does_not_wait() -> None:
+    account = Account()
+    share = FairShare(account, account.new_slot(), NOTHING)
+    assert share.may_run(Reading(60.0, 0.0, 60.0)) and account.taken == 0.0
+
+
+def test_on_a_busy_machine_it_gets_some_seconds_at_once_and_a_part_of_the_programs_time() -> None:
+    account = Account()
+    share = FairShare(account, account.new_slot(), NOTHING)
+    at_once = LIMITS.compile_at_once
+    assert share.may_run(Reading(0.0, at_once, at_once))
+    assert not share.may_run(Reading(0.0, at_once + 1, at_once + 1))
+    assert not share.may_run(Reading(0.9 / LIMITS.compile_share, at_once + 2, at_once + 1))
+    assert share.may_run(Reading(1.1 / LIMITS.compile_share, at_once + 3, at_once + 1))
+
+
+def test_the_program_may_wait_for_others() -> None:
+    account = Account()
+    share = FairShare(account, account.new_slot(), NOTHING)
+    assert share.may_run(Reading(10.0, 100.0, 0.5)) and account.taken == 0.5
+
+
+def test_where_waiting_is_not_known_all_that_the_compiler_uses_counts() -> None:
+    account = Account()
+    share = FairShare(account, account.new_slot(), Reading(0.0, None, 0.0))
+    assert share.may_run(Reading(0.0, None, 3.0)) and account.taken == 3.0
+
+
+def test_compilations_share_one_account_and_a_run_that_lasts_long_gives_more() -> None:
+    account = Account()
+    one, other = (FairShare(account, account.new_slot(), NOTHING) for _ in range(2))
+    used = LIMITS.compile_at_once * 0.75
+    assert one.may_run(Reading(0.0, used, used))
+    assert not other.may_run(Reading(0.0, used, used)) and account.taken == 2 * used
+    account.expect(1000.0)
+    assert other.may_run(Reading(0.0, used, used))
+
+
+def test_what_processes_use_and_wait() -> None:
+    waits = Waits(os.getpid())
+    me = os.getpid()
+    before, used, by_tree = waits.seconds(), used_by(me), used_by_tree(me)
+    child = os.fork()
+    if not child:
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            pass
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert 0.25 <= used_by_tree(me) - by_tree <= 2.0 and used_by(me) - used < 0.2
+    affinity = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, [min(affinity)])  # and the thread that this one starts
+        busy = threading.Thread(target=lambda: sum(i for i in range(10_000_000)))
+        busy.start()
+        busy.join()
+    finally:
+        os.sched_setaffinity(0, affinity)
+    assert before is not None and (waits.seconds() or 0.0) >= before
+    assert used_by(0x7FFFFFFF) == used_by_tree(0x7FFFFFFF) == 0.0
