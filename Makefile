@@ -77,7 +77,7 @@ demo: $(VENV)/.run-ready
 	@$(HAS_COMPILER) || echo "No C++ compiler or no Python.h: compiled regions fall back to plain Python (Debian: apt-get install g++ python3-dev)"
 	$(BIN)/magpy-lsp check --exit-zero examples/char_gpt/train.py
 	$(BIN)/magpy-lsp run examples/char_gpt/train.py
-	@# compiling runs in idle time only: two busy threads would leave none on two cores, and small tensors gain nothing from two
+	@# small tensors gain nothing from two threads
 	OMP_NUM_THREADS=1 $(BIN)/magpy-lsp run examples/step_function/train.py
 
 # -------------------------------------------------------------- tests and checks

@@ -13,10 +13,11 @@ from tests.programs.runner_help import Ran, environment, under_magpy, write
 PROGRAM = """
     import sys, time, torch
     from torch import nn
-    from magpy_core.backends import background
+    from magpy_core.backends import fair_share
+    from magpy_core.limits import Limits
     from magpy_core.regions import provider
 
-    background._lower_priority = lambda: None  # other tests may leave no idle time
+    fair_share.LIMITS = Limits(compile_at_once=1000.0)  # other tests may leave no core free
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 1))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -1,8 +1,8 @@
 """Results of Inductor's probes in each process, cached in the folder of compiled code. Key function: cached_probes.
 
 To test an instruction set, Inductor builds libraries and loads them in processes of their own, and it tests all that the
-processor has, although it uses the best one only; for a precompiled header it runs the preprocessor, even if the kernels that
-need it are already compiled.
+processor has, although it uses the best one only; for a precompiled header it runs the preprocessor, even if the kernels
+that need it are already compiled.
 """
 
 from __future__ import annotations

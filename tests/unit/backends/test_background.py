@@ -21,7 +21,7 @@ from magpy_core.limits import Limits
 
 @pytest.fixture(autouse=True)
 def _without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each process would import it, in idle time: on a busy machine, that takes longer than a test waits."""
+    """Each process would import it: on a busy machine, that takes longer than a test waits."""
     monkeypatch.setattr(background, "inductor_is_imported", lambda: True)
 
 

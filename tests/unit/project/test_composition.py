@@ -10,7 +10,7 @@ import magpy_core
 ROOT = Path(magpy_core.__file__).parent
 MOST = 15
 #: Flat because they are documents: a line of the report's schema, and the options of a run as they go to its process.
-RECORDS = {"RegionSummary", "RunRequest"}
+RECORDS = {"RegionSummary", "RunRequest", "Limits"}
 
 
 def _fields(cls: ast.ClassDef) -> set[str]:
