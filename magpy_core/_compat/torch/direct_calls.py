@@ -26,13 +26,15 @@ _GENERATED = "magpy_generated_call"
 
 class GeneratedCall(NamedTuple):
     """``run``: the generated function, which takes its inputs as a list. ``written``: the positions of the inputs that it
-    writes; ``returned``: those of results that are inputs, and of these inputs. ``backward``: the generated function of the
-    backward graph, if it is called under autograd."""
+    writes; ``returned``: those of results that are inputs, and of these inputs; ``views``: those of results that are views of
+    inputs without history, and of these. ``backward``: the generated function of the backward graph, if it is called under
+    autograd."""
 
     run: Callable[[list[Any]], Any]
     written: tuple[int, ...] = ()
     backward: tuple[Callable[[list[Any]], Any], Gradients] | None = None
     returned: tuple[tuple[int, int], ...] = ()
+    views: tuple[tuple[int, int], ...] = ()
 
     @property
     def called(self) -> Callable[[list[Any]], Any]:
@@ -40,7 +42,7 @@ class GeneratedCall(NamedTuple):
         return self._without_autograd() if self.backward is None else autograd_function(self.run, *self.backward)
 
     def _without_autograd(self) -> Callable[[list[Any]], Any]:
-        run, written = _with_inputs(self.run, self.returned), self.written
+        run, written, views = _with_inputs(self.run, self.returned), self.written, self.views
 
         def call(inputs: list[Any]) -> Any:
             if written:
@@ -53,7 +55,25 @@ class GeneratedCall(NamedTuple):
             finally:
                 torch._C._set_grad_enabled(True)
 
-        return call
+        def call_with_views(inputs: list[Any]) -> Any:
+            bases = [inputs[j] for _, j in views]
+            results = [*call(inputs)]  # which empties the list
+            for (i, _), base in zip(views, bases, strict=True):
+                results[i] = _view_like(base, results[i])
+            return results
+
+        return call_with_views if views else call
+
+
+def _view_like(base: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    """``result``, which generated code has made in the memory of ``base``, as a view that autograd knows, as AOTAutograd's
+    wrapper makes it (`gen_alias_from_base`)."""
+    if base.is_complex() and not result.is_complex():
+        base = torch.view_as_real(base)
+    elif result.is_complex() and not base.is_complex():
+        base = torch.view_as_complex(base)
+    view = base.as_strided(result.size(), result.stride(), result.storage_offset())
+    return view if view.dtype == result.dtype else view.view(result.dtype)
 
 
 def _with_inputs(run: Callable[[list[Any]], Any], returned: tuple[tuple[int, int], ...]) -> Callable[[list[Any]], Any]:
@@ -92,13 +112,13 @@ def direct_calls() -> Iterator[None]:
         if not _does_nothing(details):
             return wrapped
         written = getattr(details["runtime_metadata"], _WRITTEN, None)
-        returned = _returned(details["runtime_metadata"])
-        if returned is None:
+        aliases = _aliases(details["runtime_metadata"])
+        if aliases is None:
             return wrapped
         if details.get("trace_joint") is False and written is not None:
-            return _direct(compiled, wrapped, tuple(written) if details.get("keep_input_mutations") else (), returned)
+            return _direct(compiled, wrapped, tuple(written) if details.get("keep_input_mutations") else (), *aliases)
         is_joint = details.get("trace_joint") is True and details.get("indices_of_inps_to_detach") == []
-        if is_joint and not written and not returned:
+        if is_joint and not written and not any(aliases):
             apply = direct_function(compiled, details["runtime_metadata"])
             if apply is None:
                 return wrapped
@@ -126,12 +146,20 @@ def _does_nothing(details: dict[str, Any]) -> bool:
     return not any(facts) and known.get("grad_enabled_mutation", True) is None
 
 
-def _returned(metadata: Any) -> tuple[tuple[int, int], ...] | None:
-    """The results that are inputs, with these; None if one is another alias, which the wrapper makes."""
+def _aliases(metadata: Any) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] | None:
+    """The results that are inputs, with these, and those that are views of inputs without history; None if one is another
+    alias, which the wrapper makes."""
     aliased = getattr(metadata, "num_outputs_aliased", None)
     results = getattr(metadata, "output_info", ()) if aliased else ()
-    found = tuple((i, info.base_idx) for i, info in enumerate(results) if info.output_type.name == "is_input")
-    return found if len(found) == aliased else None
+    returned = tuple((i, info.base_idx) for i, info in enumerate(results) if info.output_type.name == "is_input")
+    views = tuple(
+        (i, info.base_idx)
+        for i, info in enumerate(results)
+        if info.output_type.name == "alias_of_input"
+        and not info.requires_grad
+        and not metadata.input_info[info.base_idx].requires_grad
+    )
+    return (returned, views) if len(returned) + len(views) == aliased else None
 
 
 def _direct(
@@ -139,12 +167,13 @@ def _direct(
     wrapped: Callable[..., Any],
     written: tuple[int, ...],
     returned: tuple[tuple[int, int], ...],
+    views: tuple[tuple[int, int], ...],
 ) -> Callable[..., Any]:
     """``compiled``, which ``wrapped`` calls. The first call goes through the wrapper, which checks custom operators then."""
     is_first = True
     is_recorded = torch.autograd.profiler
     inner = getattr(compiled, "current_callable", None)  # of Inductor's wrapper, which times and records the call
-    generated = GeneratedCall(inner or compiled, written, None, returned)
+    generated = GeneratedCall(inner or compiled, written, None, returned, views)
     direct = generated.called
 
     def call(inputs: list[Any]) -> Any:

@@ -19,12 +19,13 @@ from magpy_core.backends.convention import Convention
 
 @dataclass(frozen=True)
 class Unit:
-    """A generated module, and the positions of the inputs that it writes, and of results that are inputs, with these; if it
-    is called under autograd, the module of the backward graph."""
+    """A generated module, and the positions of the inputs that it writes, and of results that are inputs or views of them,
+    with these; if it is called under autograd, the module of the backward graph."""
 
     module: GeneratedModule
     written: tuple[int, ...]
     returned: tuple[tuple[int, int], ...] = ()
+    views: tuple[tuple[int, int], ...] = ()
     backward: GeneratedModule | None = None
     gradients: Gradients | None = None
 
@@ -32,14 +33,14 @@ class Unit:
         run, backward = load(self.module, folder), None
         if self.backward is not None and self.gradients is not None:
             backward = load(self.backward, folder), self.gradients
-        return GeneratedCall(run, self.written, backward, self.returned).called
+        return GeneratedCall(run, self.written, backward, self.returned, self.views).called
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Unit:
         module, written = GeneratedModule(**data["module"]), tuple(data["written"])
         if data["backward"] is None:
-            return Unit(module, written, _tuples(data["returned"]))
-        return Unit(module, written, (), GeneratedModule(**data["backward"]), Gradients(**_tuples(data["gradients"])))
+            return Unit(module, written, _tuples(data["returned"]), _tuples(data["views"]))
+        return Unit(module, written, (), (), GeneratedModule(**data["backward"]), Gradients(**_tuples(data["gradients"])))
 
 
 def _tuples(value: Any) -> Any:
@@ -112,10 +113,10 @@ def stored_graph(compiled: CompiledGraph, folder: Path) -> StoredGraph | None:
 def _unit(call: GeneratedCall, folder: Path) -> Unit | None:
     module = kept_of(call.run, folder)
     if module is None or call.backward is None:
-        return None if module is None else Unit(module, call.written, call.returned)
+        return None if module is None else Unit(module, call.written, call.returned, call.views)
     run, gradients = call.backward
     backward = kept_of(run, folder)
-    return None if backward is None else Unit(module, call.written, (), backward, gradients)
+    return None if backward is None else Unit(module, call.written, (), (), backward, gradients)
 
 
 def _is_json(convention: Convention) -> bool:

@@ -68,11 +68,12 @@ def test_the_grad_mode_is_off_inside_and_as_before_after_an_error(through_the_wr
     assert len(through_the_wrapper) == 1
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [lambda x: x.view(-1), lambda x: (x + 1, x, x.view(-1))],
-    ids=["a view", "a view and an input"],
-)
+def _a_result_and_its_view(x: torch.Tensor) -> Any:
+    y = x + 1
+    return y, y.view(-1)
+
+
+@pytest.mark.parametrize("operation", [_a_result_and_its_view])
 def test_a_wrapper_that_does_something_is_kept(operation: Operation, through_the_wrapper: list[int]) -> None:
     compiled = compile_recorded(graph_of(operation), [torch.rand(3, 1)], "aot_eager")
     for _ in range(3):
@@ -105,6 +106,35 @@ def test_a_result_that_is_an_input_is_that_tensor(
         assert [one is x for one in got] == [one is y for one in expected]
         versions.add(x._version)
     assert len(through_the_wrapper) == len(versions) == 1, "written as often as by the wrapper"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: x.view(-1),
+        lambda x: (x + 1, x, x[1:], x.t()),
+        lambda x: (x.mul_(2), x[1:].view(-1), x.sum()),
+        lambda x: (torch.view_as_complex(x.view(2, 4, 2)), x.cos()),
+        lambda x: (x.view(torch.int32), x.cos()),
+    ],
+    ids=["a view", "with an input", "written", "of another kind", "of another type"],
+)
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_view_of_an_input_is_one_for_autograd(operation: Operation, backend: str, through_the_wrapper: list[int]) -> None:
+    compiled = compile_recorded(graph_of(operation), [torch.rand(4, 4)], backend)
+    for _ in range(3):
+        x = torch.rand(4, 4)
+        y = x.clone()
+        got, expected = compiled.fn(x), operation(y)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        assert all(map(torch.equal, got, expected)) and torch.equal(x, y)
+        assert [one._base is x for one in got] == [one._base is y for one in expected]
+        assert [one.stride() for one in got] == [one.stride() for one in expected]
+        with torch.no_grad():
+            x.zero_(), y.zero_()
+        assert all(map(torch.equal, got, expected))
+        assert [one._version == x._version for one in got] == [one._version == y._version for one in expected]
+    assert len(through_the_wrapper) == 1
 
 
 @pytest.mark.parametrize("grad", [True, False])
