@@ -5,6 +5,7 @@ Our frames are at the bottom of the stack (the runner) and between the user's (a
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 import weakref
@@ -120,8 +121,6 @@ def place_of(exc: BaseException) -> dict[str, Any] | None:
 
 def _characters(filename: str, line: int, column: int) -> int:
     """UTF-8 byte column -> code points."""
-    import linecache
-
     text = linecache.getline(filename, line).encode("utf-8", "surrogatepass")[:column]
     return len(text.decode("utf-8", "replace"))
 

@@ -7,6 +7,7 @@ precompiled header it runs the preprocessor, even if the kernels that need it ar
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -17,11 +18,14 @@ from typing import Any
 
 @contextmanager
 def cached_probes() -> Iterator[None]:
-    """Use cached results inside the block. Needs the compile lock: it replaces functions of torch for all threads."""
+    """Use cached results inside the block, and let new probes import nothing from the working directory. Needs the compile
+    lock: it replaces functions of torch for all threads."""
     from torch._inductor import codecache
     from torch._inductor.cpu_vec_isa import VecISA
 
     probe, write = VecISA.__dict__.get("_probe_load"), codecache.write
+    isa: Any = importlib.import_module("torch._inductor.cpu_vec_isa")
+    environment = getattr(isa, "python_subprocess_env", None)
     header = getattr(codecache, "_precompile_header", None)
     written: list[str] = []
 
@@ -35,13 +39,20 @@ def cached_probes() -> Iterator[None]:
         # the header is only used to build the library of the source that was written last
         return "" if written and _library_of(written[0]).exists() else header(*args, **kwargs)  # type: ignore[misc]
 
+    def safe_environment() -> dict[str, str]:
+        return {**environment(), "PYTHONSAFEPATH": "1"}  # type: ignore[misc]
+
     try:
+        if environment is not None:
+            isa.python_subprocess_env = safe_environment
         if probe is not None:
             VecISA._probe_load = functools.partialmethod(_probe_once, probe)  # type: ignore[assignment,method-assign]
         if header is not None:
             codecache.write, codecache._precompile_header = noting, only_to_build  # type: ignore[assignment]
         yield
     finally:
+        if environment is not None:
+            isa.python_subprocess_env = environment
         if probe is not None:
             VecISA._probe_load = probe  # type: ignore[method-assign]
         if header is not None:
