@@ -23,6 +23,7 @@ from lsp_server.cli.options import (
     kernels_options,
     live_option,
     mode_option,
+    note_on_arguments,
     program_options,
     ptx_option,
     python_option,
@@ -91,6 +92,7 @@ def kernels(**options: Any) -> None:
     """
     from lsp_server.cli.kernels import kernels as show
 
+    note_on_arguments(click.get_current_context())
     sys.exit(show(click.get_current_context().meta[PROGRAM_ARGS], options))
 
 
@@ -248,6 +250,7 @@ def _program(command: str, options: dict[str, Any]) -> NoReturn:
     from lsp_server.cli.program import execute
     from lsp_server.cli.settings import resolve
 
+    note_on_arguments(click.get_current_context())
     args = click.get_current_context().meta[PROGRAM_ARGS]
     if options["watch"]:
         from lsp_server.cli.watch import watch

@@ -159,7 +159,7 @@ def test_without_an_argument_all_run_with_their_own_settings(tool: Tool) -> None
 
 
 def test_one_is_chosen_by_name_and_has_the_terminal(tool: Tool) -> None:
-    assert tool("check", "train", "--steps", "2", "--", "--lr", "9").exit_code == 0
+    assert tool("check", "--steps", "2", "train", "--", "--lr", "9").exit_code == 0
     (request,) = tool.requests
     assert (request.args, request.steps, request.stdout, request.stdin) == (["--lr", "9"], 2, "inherit", "inherit")
 

@@ -31,7 +31,7 @@ def test_the_number_of_processes_comes_from_the_option_then_the_entrypoint(
     for args in (["train.py"], ["ddp"], ["ddp", "--nproc-per-node", "2"]):
         assert CliRunner().invoke(cli, ["check", *args]).exit_code == 0
     assert asked == [1, 3, 2]
-    assert "nproc = 3" in CliRunner().invoke(cli, ["check", "ddp", "--show-settings"]).output
+    assert "nproc = 3" in CliRunner().invoke(cli, ["check", "--show-settings", "ddp"]).output
 
 
 @pytest.mark.parametrize(("ranks", "shown"), [((), ""), ((1,), " (only rank 1)"), ((0, 2), " (only ranks 0, 2)")])
