@@ -93,7 +93,7 @@ class Program:
         timings = {"total": round(time.monotonic() - start, 6)}
         if self._t_hello is not None:
             timings["python_start"] = round(self._t_hello - start, 6)
-        return self.collector.finish(timings, self._decoder.noise)
+        return self.collector.finish(timings, self._decoder.noise, self._decoder.left_out)
 
     def hang_up(self) -> bool:
         """Requests that the supervisor end the program; False if this was requested before."""
