@@ -165,7 +165,7 @@ class _Program:
         code = exc.code
         number = 0 if code is None else code if isinstance(code, int) else 1
         if number & 0xFF:
-            said = "" if isinstance(code, int) else f" ({' '.join(str(code).split())[:200]})"
+            said = "" if isinstance(code, int) else f" ({tracebacks.text_of(code, 200)})"
             what = f"The program exited with code {number & 0xFF}{said}"
             message = f"{what}: fix the error that it reports, and run again."
             self._channel.send(error_message("MP905", message, tracebacks.place_of(exc)))
@@ -174,7 +174,7 @@ class _Program:
     def _send_failure(self, exc: BaseException) -> None:
         self._failed = True
         place = tracebacks.place_of(exc)
-        text = " ".join(str(getattr(exc, "msg", None) or exc).split())[:300]
+        text = tracebacks.text_of(exc, 300)
         what = f"{type(exc).__name__}: {text}" if text else type(exc).__name__
         if self.entry.bad_source is not None:
             message = f"{self.entry.script} has a syntax error ({text}): fix it and run again."

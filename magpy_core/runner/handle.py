@@ -164,6 +164,8 @@ class RunHandle:
             return f"{python} is not a Python interpreter: choose another with --python."
         except OSError as exc:
             return f"{python} can't be started ({exc.strerror or exc}): choose a Python interpreter with --python."
+        except ValueError as exc:
+            return f"{python} can't be started ({exc}): correct the interpreter's path or the environment variables."
         finally:
             for fd in theirs:
                 os.close(fd)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 import weakref
 from types import CodeType, TracebackType
@@ -16,6 +17,8 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""A control sequence of a terminal: color, title, cursor."""
 _hidden: weakref.WeakSet[CodeType] = weakref.WeakSet()
 
 
@@ -96,6 +99,17 @@ def display(exc: BaseException) -> None:
         sys.__excepthook__(type(broken), broken, broken.__traceback__)
         print("\nOriginal exception was:", file=sys.stderr)
         sys.__excepthook__(kind, exc, tb)
+
+
+def text_of(value: object, limit: int) -> str:
+    """``str(value)``, or its ``msg``, on one line, without what controls a terminal. The program's ``__str__`` may raise."""
+    try:
+        text = str(getattr(value, "msg", None) or value)
+    except BaseException:  # as Python, which shows `<exception str() failed>`
+        return f"<{type(value).__name__}, whose text can't be shown>"
+    text = _SEQUENCE.sub("", text)
+    text = "".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return " ".join(text.split())[:limit]
 
 
 def place_of(exc: BaseException) -> dict[str, Any] | None:
