@@ -41,7 +41,10 @@ class _Texts:
             self._pattern = None
 
     def pattern(self) -> re.Pattern[str] | None:
-        now = {name: value for name, value in os.environ.items() if value and is_secret(name)}
+        try:
+            now = {name: value for name, value in os.environ.items() if value and is_secret(name)}
+        except (KeyError, RuntimeError):  # another thread is changing it
+            now = self._environment
         if now != self._environment:  # the program may change it
             self._environment = now
             for value in now.values():
