@@ -112,7 +112,10 @@ class Loaded:
         if it is neither."""
         if "findings" not in data and "launch_us" in data:
             return Loaded(Report("", kernels=TargetReport.from_json(data)), [])
-        return Loaded(Report.from_json(data), [f.get("fingerprint") for f in data["findings"]])
+        prints = [finding.get("fingerprint") for finding in data["findings"]]
+        if any(not isinstance(one, (str, type(None))) for one in prints):
+            raise TypeError("a fingerprint is not text")
+        return Loaded(Report.from_json(data), prints)
 
 
 def compare(old: Loaded, new: Loaded, threshold: float) -> Comparison:

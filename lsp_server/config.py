@@ -128,7 +128,7 @@ def discover(start: Path) -> Path | None:
             table = tomllib.loads(raw.decode("utf-8")).get("tool", {})
             if isinstance(table, dict) and "magpy" in table:
                 return file
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
             if re.search(rb"\btool\s*\.\s*magpy\b", raw):
                 return file
     return None
@@ -152,6 +152,8 @@ def parse(file: Path, text: str) -> Loaded:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([_syntax_problem(file, text, error)]) from None
+    except RecursionError:
+        raise ConfigError([Problem(file, 1, "", "the file nests values too deeply: make it flatter.")]) from None
     lines = key_lines(text)
     table: Any = document
     for key in _TABLE:

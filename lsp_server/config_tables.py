@@ -8,7 +8,7 @@ import attrs
 
 from lsp_server.budgets import Budgets, Limit, Limits
 from lsp_server.config_values import Below, InvalidValue, expect, kind_of, strings, suggest, toml_key
-from lsp_server.entrypoints import Entrypoint
+from lsp_server.entrypoints import Entrypoint, problem_of_variable
 
 
 def _limits(value: Any, above: tuple[str, ...], *, top: bool) -> Limits:
@@ -127,6 +127,8 @@ def _seconds(value: Any) -> None:
 def _environment(value: Any) -> None:
     expect(isinstance(value, dict), "a table", value)
     wrong = [(name, f"must be a string, not {kind_of(v)}.") for name, v in value.items() if not isinstance(v, str)]
+    bad = [(name, problem) for name, v in value.items() if isinstance(v, str) and (problem := problem_of_variable(name, v))]
+    wrong += [(name, f"is not an environment variable: {problem}.") for name, problem in bad]
     if wrong:
         raise InvalidValue(*wrong)
 

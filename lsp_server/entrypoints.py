@@ -1,4 +1,5 @@
-"""A named program to run, from ``[[tool.magpy.entrypoints]]``. Key type: Entrypoint."""
+"""A named program to run, from ``[[tool.magpy.entrypoints]]``. Key type: Entrypoint; key
+function: problem_of_variable."""
 
 from __future__ import annotations
 
@@ -23,3 +24,10 @@ class Entrypoint:
     steps: int | None = None
     timeout: float | None = None
     nproc: int = 1
+
+
+def problem_of_variable(name: str, value: str) -> str | None:
+    """Why the system would not take an environment variable."""
+    if not name or "=" in name:
+        return "its name contains `=`" if name else "it has no name"
+    return "it contains a null character" if "\0" in name + value else None

@@ -53,7 +53,7 @@ def _expressions(text: str) -> Iterator[tuple[Path, dict[str, Any] | None, int, 
         piece += line + "\n"
         try:
             content = tomllib.loads(piece)
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             continue
         if piece.lstrip().startswith("[["):
             array = _in_arrays(_only_path(content), arrays, inner=True)

@@ -67,6 +67,6 @@ def _load(file: str) -> Loaded:
         raise ToolError(f"{file} is not UTF-8 text: diff needs reports of `magpy-lsp check --format json`.") from None
     try:
         return Loaded.from_json(json.loads(text))
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         message = f"{file} is not a report of this MagPy: create it with `magpy-lsp check --format json={file}`."
         raise ToolError(message) from None

@@ -25,6 +25,7 @@ from lsp_server.cli.console import console
 from lsp_server.cli.targets import interpreter
 from lsp_server.formats.view import clean, count
 from magpy_core import __version__
+from magpy_core.runner.bootstrap import WITHOUT_FOLDER
 
 _MARK = "magpy-fact "
 _STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
@@ -48,10 +49,10 @@ def doctor(python: str | None, output_format: str, *, inductor: bool, timeout: f
 def probe(python: str, *, inductor: bool, timeout: float) -> list[dict[str, Any]]:
     """The facts about the interpreter ``python``, in order. The fact ``ended`` is about the end of the probe's process."""
     source = Path(__file__).with_name("probe.py").read_text(encoding="utf-8")
-    command = [python, "-c", source, *(["--inductor"] if inductor else [])]
+    command = [python, "-c", WITHOUT_FOLDER + source, *(["--inductor"] if inductor else [])]
     with tempfile.TemporaryDirectory(prefix="magpy-doctor-", ignore_cleanup_errors=True) as cache:
-        # An empty cache, so that the compiler really runs.
-        env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        # An empty cache, so that the compiler really runs. Python processes that it starts import nothing from this folder.
+        env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONSAFEPATH": "1"}
         try:
             process = subprocess.Popen(
                 command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE

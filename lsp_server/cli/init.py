@@ -77,6 +77,8 @@ def _table_line(file: Path, text: str) -> int | None:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ToolError(f"{_shown(file)} is not valid TOML: {error}. Fix it and run `magpy-lsp init` again.") from None
+    except RecursionError:
+        raise ToolError(f"{_shown(file)} nests values too deeply. Fix it and run `magpy-lsp init` again.") from None
     return table_line(text.replace("\r\n", "\n"))
 
 

@@ -6,7 +6,9 @@ program runs in a separate process.
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -23,6 +25,7 @@ from lsp_server.cli.options import (
     kernels_options,
     live_option,
     mode_option,
+    note_on_arguments,
     program_options,
     ptx_option,
     python_option,
@@ -91,6 +94,7 @@ def kernels(**options: Any) -> None:
     """
     from lsp_server.cli.kernels import kernels as show
 
+    note_on_arguments(click.get_current_context())
     sys.exit(show(click.get_current_context().meta[PROGRAM_ARGS], options))
 
 
@@ -248,6 +252,7 @@ def _program(command: str, options: dict[str, Any]) -> NoReturn:
     from lsp_server.cli.program import execute
     from lsp_server.cli.settings import resolve
 
+    note_on_arguments(click.get_current_context())
     args = click.get_current_context().meta[PROGRAM_ARGS]
     if options["watch"]:
         from lsp_server.cli.watch import watch
@@ -269,14 +274,28 @@ def _check_status(args: list[str]) -> int:
         return execute(resolve("check", context.meta[PROGRAM_ARGS], context.params))
 
 
+def _give_up(error: OSError) -> NoReturn:
+    """The output can't be written, such as to a full disk. What is left of it has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if error.errno == errno.EPIPE:
+        sys.exit(1)  # the reader has seen enough
+    click.echo(f"magpy-lsp: the output can't be written: {error.strerror or error}.", err=True)
+    sys.exit(2)
+
+
 def main() -> NoReturn:
     """The console script. An internal error exits with status 2, never 1, which means findings."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        cli(prog_name="magpy-lsp")
-    except Exception:
+        try:
+            cli(prog_name="magpy-lsp")
+        finally:
+            sys.stdout.flush()
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:  # of a stream
+            _give_up(error)
         import traceback
 
         traceback.print_exc()

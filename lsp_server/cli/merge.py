@@ -47,6 +47,8 @@ def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | Non
         merged.timings |= {f"{name}: {phase}": seconds for phase, seconds in report.timings.items()}
         merged.timings["total"] = max(merged.timings.get("total", 0.0), report.timings.get("total", 0.0))
         merged.steps = max(merged.steps, report.steps)
+        if report.stopped_after is not None:
+            merged.stopped_after = max(merged.stopped_after or 0, report.stopped_after)
     merged.entrypoint = ", ".join(dict.fromkeys(names))
     merged.findings = list(findings.values())
     return merged

@@ -1,6 +1,7 @@
 """Options that ``check`` and ``run`` share, and the command class that separates the program's own arguments.
 
-Key types: ProgramCommand, CodeList. This module imports only click: ``--help`` must be instant.
+This module imports only click: ``--help`` must be instant. Key types: ProgramCommand, CodeList; key function:
+note_on_arguments.
 """
 
 from __future__ import annotations
@@ -16,29 +17,69 @@ ENGINES = ("magpy", "dynamo", "both")
 COMPILE_MODES = ("default", "max", "quick")
 COLORS = ("auto", "always", "never")
 PROGRAM_ARGS = "magpy.program_args"
+AFTER_SCRIPT = "magpy.after_script"
 
 
 class ProgramCommand(click.Command):
-    """A command of the form ``ENTRYPOINT [options] [-- the program's arguments]``."""
+    """A command of the form ``[options] ENTRYPOINT [the program's arguments]``.
+
+    What stands after the entrypoint is the program's, as with ``python script.py ...``. A ``--`` between them is left out;
+    where no entrypoint is named, it stands before the program's arguments.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, program = args, []
-        if "--" in args:
-            at = args.index("--")
-            own, program = args[:at], args[at + 1 :]
+        own, program = self._split(args)
+        if program[:1] == ["--"]:
+            program = program[1:]
+        elif ours := next((name for name in map(_name, program) if name in self._options()), None):
+            # Perhaps it is an option of the program's, perhaps a mistake: only the user knows.
+            ctx.meta[AFTER_SCRIPT] = ours
         ctx.meta[PROGRAM_ARGS] = program
         try:
             return super().parse_args(ctx, own)
         except click.NoSuchOption as error:
-            hint = "put options for your program after `--`"
+            hint = "options of your program stand after the script"
             raise click.UsageError(f"{error.format_message().rstrip('.')}: {hint}.", ctx) from None
-        except click.UsageError as error:
-            if "unexpected extra argument" in error.message:
-                raise click.UsageError(f"{error.message}: put the program's own arguments after `--`.", ctx) from None
-            raise
+
+    def _options(self) -> dict[str, click.Option]:
+        return {
+            name: one for one in self.params if isinstance(one, click.Option) for name in (*one.opts, *one.secondary_opts)
+        }
+
+    def _split(self, args: list[str]) -> tuple[list[str], list[str]]:
+        """The command's own arguments, up to the entrypoint, and the rest."""
+        options, at = self._options(), 0
+        while at < len(args):
+            arg = args[at]
+            if arg == "--":
+                return args[:at], args[at:]
+            if arg == "-" or not arg.startswith("-"):
+                return args[: at + 1], args[at + 1 :]
+            name = _name(arg)
+            option = options.get(name) or options.get(arg[:2])
+            takes_value = option is not None and not option.is_flag and option.nargs == 1
+            separate = takes_value and (arg == name if name in options else len(arg) == 2)
+            at += 2 if separate else 1
+            if option is not None and "--module" in option.opts:
+                return args[:at], args[at:]
+        return args, []
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return ["[OPTIONS]", "{ENTRYPOINT | -m MODULE}", "[-- ARGS...]"]
+        return ["[OPTIONS]", "{ENTRYPOINT | -m MODULE}", "[ARGS...]"]
+
+
+def _name(arg: str) -> str:
+    return arg.partition("=")[0] if arg.startswith("--") else arg
+
+
+def note_on_arguments(ctx: click.Context) -> None:
+    """Says on stderr if an option of ours stands where it is the program's."""
+    if (name := ctx.meta.get(AFTER_SCRIPT)) is not None:
+        click.echo(
+            f"magpy-lsp: `{name}` stands after the script, so it goes to the program: options for magpy-lsp stand before "
+            "the script. `--` after the script says that the rest is meant for the program.",
+            err=True,
+        )
 
 
 class CodeList(click.ParamType[list[str]]):

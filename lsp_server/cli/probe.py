@@ -1,5 +1,7 @@
 """The probe of ``magpy-lsp doctor``: runs with ``-c`` in the interpreter under test and prints one fact per line.
 
+The current folder, which ``-c`` adds to ``sys.path``, is removed from it before this code.
+
 Each fact is a line ``magpy-fact {json}``, printed as soon as it is known, so that a hang loses only later facts. The
 code runs on any Python 3, since it has to report versions that are too old. It imports torch by name: this file is data
 for another interpreter, and nothing in the server imports it.
@@ -123,6 +125,4 @@ def main(inductor: bool) -> None:
 
 
 if __name__ == "__main__":
-    if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the current folder, which -c adds
     main("--inductor" in sys.argv[1:])

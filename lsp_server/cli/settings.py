@@ -19,6 +19,7 @@ from lsp_server.config import BACKENDS, ConfigError, Loaded, device_name, load_f
 from lsp_server.formats.view import relative
 from lsp_server.selection import Selection
 from magpy_core.findings import Severity
+from magpy_core.findings.secrets import REDACTED, is_secret
 from magpy_core.runner.request import SESSIONS, RunRequest, UnknownTarget
 
 Mode = Literal["check", "run"]
@@ -125,7 +126,7 @@ class ResolvedSettings:
             **({"name": self.name} if self.name else {}),
             "entrypoint": f"-m {self.module}" if self.module else self.script,
             "args": self.args,
-            **({"env": self.env} if self.env else {}),
+            **({"env": {k: REDACTED if is_secret(k) else v for k, v in self.env.items()}} if self.env else {}),
             **({"nproc": self.nproc} if self.nproc > 1 else {}),
             "python": self.python,
             "cwd": self.cwd,
@@ -170,8 +171,6 @@ class _Chooser:
 def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> list[ResolvedSettings]:
     """The settings of each program to run; raises click errors (exit status 2) that say what to do."""
     script, module = options["entrypoint"], options["module"]
-    if script is not None and module is not None:
-        raise click.UsageError("Use either a script or -m MODULE, not both; put the program's own arguments after `--`.")
     loaded = _load(config_start(script, options["cwd"]))
     found = targets(script, module, args, options["cwd"], loaded)
     engine = options.get("engine", "magpy")

@@ -28,10 +28,9 @@ class LineEdit:
 
 
 def path_of(uri: str) -> str | None:
-    """The path of ``uri``, or None if it is not a file (``untitled:`` and the like)."""
-    if not uri.startswith("file:"):
-        return None
-    return uris.to_fs_path(uri)
+    """The path of ``uri``, or None if it names no file (``untitled:`` and the like, a relative path, a null character)."""
+    path = uris.to_fs_path(uri) if uri.startswith("file:") else None
+    return path if path is not None and os.path.isabs(path) and "\0" not in path else None
 
 
 def uri_of(path: str) -> str:

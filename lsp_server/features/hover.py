@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from lsp_server.features.markdown import code as code_span
+from lsp_server.features.markdown import plain
 from lsp_server.formats.view import cost, ranks
 from lsp_server.links import in_editor, in_text
 from magpy_core.findings import Code, Finding, Severity, lookup
@@ -37,7 +38,7 @@ def hover_text(
     rest = [pair for group in groups[_IN_FULL:] for pair in group]
     if rest:
         bold = "**" if markdown else ""
-        listed = [f"- {bold}{f.code}{bold} {_plain(f.message) if markdown else f.message}" for f, _ in rest[:_LISTED]]
+        listed = [f"- {bold}{f.code}{bold} {plain(f.message) if markdown else f.message}" for f, _ in rest[:_LISTED]]
         blocks.append("\n".join(listed + _more(len(rest))))
     return ("\n\n---\n\n" if markdown else "\n\n").join(blocks)
 
@@ -47,19 +48,19 @@ def _markdown(group: Sequence[Rated], messages: bool, docs_url: str | None) -> I
     code, severity = lookup(group[0][0].code), group[0][1]
     yield f"**{code.code}** {code.name} · {severity.value}"
     if messages and len(group) == 1:
-        yield _plain(group[0][0].message)
+        yield plain(group[0][0].message)
     if code.reason:
-        yield f"*Why:* {_plain(code.reason)}"
+        yield f"*Why:* {plain(code.reason)}"
     if len(group) == 1 or (not messages and len(group) <= _ALIKE):
-        values = [f"- {_code(v.name)} = {_code(v.repr)}" for finding, _ in group for v in finding.values]
+        values = [f"- {code_span(v.name)} = {code_span(v.repr)}" for finding, _ in group for v in finding.values]
     else:
-        values = [f"- {_plain(finding.message)}{_values(finding)}" for finding, _ in group]
+        values = [f"- {plain(finding.message)}{_values(finding)}" for finding, _ in group]
     if values:
         yield "\n".join(values[:_LISTED] + _more(len(values)))
     for hint in _hints(group, code):
-        yield f"*What to do:* {_plain(hint)}"
+        yield f"*What to do:* {plain(hint)}"
     facts = _facts(group)
-    yield " · ".join([*map(_plain, facts), f"[{code.code} documentation]({in_editor(code, docs_url)})"])
+    yield " · ".join([*map(plain, facts), f"[{code.code} documentation]({in_editor(code, docs_url)})"])
 
 
 def _text(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Iterator[str]:
@@ -102,22 +103,10 @@ def _facts(group: Sequence[Rated]) -> list[str]:
 
 
 def _values(finding: Finding) -> str:
-    return "".join(f"{', ' if i else ': '}{_code(v.name)} = {_code(v.repr)}" for i, v in enumerate(finding.values[:_LISTED]))
+    return "".join(
+        f"{', ' if i else ': '}{code_span(v.name)} = {code_span(v.repr)}" for i, v in enumerate(finding.values[:_LISTED])
+    )
 
 
 def _more(number: int) -> list[str]:
     return [f"- and {number - _LISTED} more"] if number > _LISTED else []
-
-
-def _code(text: str) -> str:
-    """``text`` as a Markdown code span, even if it contains backticks."""
-    text = " ".join(text.split()) or " "
-    fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
-
-
-def _plain(text: str) -> str:
-    """Our text as Markdown: keeps code spans and escapes active characters outside of them."""
-    parts = re.split(r"(`[^`\n]*`)", text)
-    return "".join(p if p.startswith("`") and len(p) > 1 else re.sub(r"([\\*_\[\]<>#|])", r"\\\1", p) for p in parts)

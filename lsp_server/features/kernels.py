@@ -14,6 +14,7 @@ from itertools import groupby
 from urllib.parse import quote
 
 from lsp_server.features.documents import Document, key_of
+from lsp_server.features.markdown import code, plain
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.summary import count
 from lsp_server.features.syntax import Function, enclosing_functions, parse
@@ -52,7 +53,7 @@ def kernel_text(document: Document, line: int, runs: Iterable[RunFindings], *, l
         kernels = kernels_of_line(run, run.kernels, document.key, line) if run.kernels is not None else []
         if run.kernels is not None and kernels:
             shown = of_a_call(kernels)
-            lines = [_sum(shown, run.kernels.device), ""]
+            lines = [plain(_sum(shown, run.kernels.device)), ""]
             lines += [f"- {_kernel(kernel)}" for kernel in shown[:_LISTED]]
             lines += [f"- and {len(shown) - _LISTED} more"] if len(shown) > _LISTED else []
             lines += ["", "Times are lower bounds by published figures: nothing ran there."]
@@ -88,8 +89,8 @@ def _kernel(kernel: Kernel) -> str:
         parts.append(count(kernel.code.registers, "register"))
         parts += [f"spills {size(kernel.code.spill_bytes)}"] if kernel.code.spill_bytes else []
     others = f" of {lines(kernel)}" if len(kernel.lines) > 1 else ""
-    name = f" `{kernel.name}`" if kernel.kind == "triton" else ""
-    return f"{kernel.graph}{name}: {computes(kernel).plain}{others}; {', '.join(parts)}"
+    name = f" {code(kernel.name)}" if kernel.kind == "triton" else ""
+    return f"{plain(kernel.graph)}{name}: {plain(computes(kernel).plain)}{plain(others)}; {', '.join(parts)}"
 
 
 def _link(uri: str, line: int) -> str:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from lsp_server.features.documents import Document
+from lsp_server.features.markdown import code, plain
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.seen import GuardSeen, guards_at
 from lsp_server.features.summary import count
@@ -35,7 +36,7 @@ def region_text(document: Document, line: int, runs: Sequence[RunFindings]) -> s
 def _region(region: RegionSummary, run: RunFindings) -> list[str]:
     graph = "one complete graph" if region.complete else "incomplete graph"
     engine = " under torch.compile" if region.engine == "dynamo" else ""
-    lines = [f"Region `{region.name}` ({region.kind}){engine}: {count(region.calls, 'call')}, {graph}", ""]
+    lines = [f"Region {code(region.name)} ({plain(region.kind)}){engine}: {count(region.calls, 'call')}, {graph}", ""]
     lines.append(f"- {count(region.captures, 'capture')}, {region.hits} of {count(region.calls, 'call')} replayed")
     detail = run.detail_of(region.id)
     newest = detail.captures[0] if detail is not None and detail.captures else None
@@ -66,7 +67,7 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
     if run.kernels is not None:
         from lsp_server.formats.kernels import of_region  # here, so that the server starts faster
 
-        lines += [f"- {line.plain.strip()}" for line in of_region(region, run.kernels)]
+        lines += [f"- {plain(line.plain.strip())}" for line in of_region(region, run.kernels)]
     return lines
 
 
@@ -80,7 +81,9 @@ def _part(part: PartRow, step: StepReport) -> str:
 
 def _changes(recompiles: Sequence[Recompile]) -> str:
     calls = [f" (call {r.call})" if r.call else "" for r in recompiles]
-    shown = [f"`{r.name}` {r.old} → {r.new}{call}" for r, call in zip(recompiles, calls, strict=True)][-_LISTED:]
+    shown = [f"{code(r.name)} {code(r.old)} → {code(r.new)}{call}" for r, call in zip(recompiles, calls, strict=True)][
+        -_LISTED:
+    ]
     more = f", and {len(recompiles) - _LISTED} before" if len(recompiles) > _LISTED else ""
     return ", ".join(shown) + more
 
@@ -105,11 +108,11 @@ def guard_text(document: Document, at: Position, runs: Sequence[RunFindings]) ->
 
 def _guard(seen: GuardSeen) -> str:
     checked = _CHECKS.get(seen.guard.check, "stays the same")
-    value = "" if seen.guard.check in ("absent", "plain_module") else f" = `{seen.value.replace('`', chr(39))}`"
+    value = "" if seen.guard.check in ("absent", "plain_module") else f" = {code(seen.value)}"
     failed = "never failed in this run"
     if seen.changes:
         failed = f"failed {count(len(seen.changes), 'time')}: {_changes(seen.changes)}"
-    return f"Guard of `{seen.region.name}`: valid while `{seen.guard.name}`{value} {checked}; {failed}"
+    return f"Guard of {code(seen.region.name)}: valid while {code(seen.guard.name)}{value} {checked}; {failed}"
 
 
 def _innermost(tree: ast.AST, lines: Sequence[str], at: Position) -> ast.expr | None:

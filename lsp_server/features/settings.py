@@ -9,7 +9,7 @@ from typing import Any
 from lsp_server.config import BACKENDS, device_name, is_web_address
 from lsp_server.config_tables import entrypoints
 from lsp_server.config_values import InvalidValue
-from lsp_server.entrypoints import Entrypoint
+from lsp_server.entrypoints import Entrypoint, problem_of_variable
 from magpy_core.findings import REGISTRY, Finding, Severity
 from magpy_core.runner.request import UnknownTarget
 
@@ -83,7 +83,8 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     strings = isinstance(args, (list, tuple)) and all(isinstance(a, str) for a in args)
     take("args", "args", strings, tuple(args) if strings and args is not None else (), "a list of strings")
     pairs = isinstance(env, Mapping) and all(isinstance(k, str) and isinstance(v, str) for k, v in env.items())
-    take("env", "env", pairs, env, "an object of strings")
+    pairs = pairs and not any(problem_of_variable(name, value) for name, value in (env or {}).items())
+    take("env", "env", pairs, env, "an object of strings, with names without `=`")
     docs_url = raw.get("docsUrl")
     address = isinstance(docs_url, str) and (docs_url == "" or is_web_address(docs_url))
     take("docsUrl", "docs_url", address, docs_url, "an address that begins with https:// or http://")

@@ -91,6 +91,8 @@ def report_text(report: Report, view: View, *, table: bool) -> str:
         for line in brief.lines(report, view):
             out.print(line, soft_wrap=True)
     out.print(next(regions.totals(report, view)), soft_wrap=True)
+    if report.stopped_after is not None:
+        out.print(f"The program was stopped after {count(report.stopped_after, 'step')}.", soft_wrap=True)
     return _written(out)
 
 

@@ -48,7 +48,7 @@ def _findings(findings: list[Finding], view: View) -> Iterator[Text]:
 
 def _name(region: RegionSummary, view: View) -> Text:
     where = f" at {view.path(region.file)}:{region.line}" if region.file and region.line else ""
-    return Text.assemble((clean(region.name), "bold"), f" ({region.kind}){where}")
+    return Text.assemble((clean(region.name), "bold"), f" ({clean(region.kind)}){where}")
 
 
 def _region(change: RegionChange, view: View) -> Iterator[Text]:
@@ -61,7 +61,9 @@ def _region(change: RegionChange, view: View) -> Iterator[Text]:
 
 
 def _change(one: Change) -> Text:
-    return Text(f"    {one.label + ':':<23}{figures(one)}", "red" if one.worse else "green" if one.new < one.old else "")
+    return Text(
+        f"    {clean(one.label) + ':':<23}{figures(one)}", "red" if one.worse else "green" if one.new < one.old else ""
+    )
 
 
 def figures(change: Change) -> str:

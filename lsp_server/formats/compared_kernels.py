@@ -24,7 +24,7 @@ def lines(comparison: KernelComparison) -> Iterator[Text]:
     else:
         yield Text(f"{title(comparison)}:", "bold")
     for graph in comparison.graphs:
-        yield Text.assemble("  ", (clean(graph.region), "bold"), f", {graph.graph}")
+        yield Text.assemble("  ", (clean(graph.region), "bold"), f", {clean(graph.graph)}")
         for text, style in of_graph(graph):
             yield Text(f"    {text}", style)
     yield Text()

@@ -65,7 +65,7 @@ def _name(region: RegionSummary, view: View) -> str:
 
 def _graph(graph: GraphChange) -> str:
     """A list; what belongs to an entry is below it."""
-    head = f"**{escape(graph.region)}**, {graph.graph}{' ❌' if graph.worse else ''}"
+    head = f"**{escape(graph.region)}**, {escape(graph.graph)}{' ❌' if graph.worse else ''}"
     rows = []
     for line, _ in compared_kernels.of_graph(graph):
         inner = line.startswith("  ")

@@ -35,7 +35,7 @@ def lines(report: Report, view: View) -> Iterator[Text]:
 def _block(finding: Finding, view: View) -> Iterator[Text]:
     code = lookup(finding.code)
     yield view.header(finding)
-    for more in clean(finding.message).split("\n")[1:]:
+    for more in clean(finding.message, lines=True).split("\n")[1:]:
         yield Text(f"    {more.rstrip()}")
     yield from _excerpt(finding, view)
     yield _note("why", code.reason)

@@ -35,7 +35,7 @@ def _command(finding: Finding, view: View) -> str:
     properties = ",".join(f"{key}={_property(value)}" for key, value in where.items())
     hint = " ".join(clean(finding.advice).split())
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
-    message = "\n".join(filter(None, (clean(finding.message) + times, hint, in_text(code, view.docs_url))))
+    message = "\n".join(filter(None, (clean(finding.message, lines=True) + times, hint, in_text(code, view.docs_url))))
     return f"::{COMMANDS[finding.severity]} {properties}::{_data(message)}"
 
 

@@ -22,7 +22,7 @@ SEVERITIES = {
 def text(report: Report, view: View) -> str:
     issues = [
         {
-            "description": f"{finding.code}: {clean(finding.message)}",
+            "description": f"{finding.code}: {clean(finding.message, lines=True)}",
             "check_name": finding.code,
             "fingerprint": print_,
             "severity": SEVERITIES[finding.severity],

@@ -63,9 +63,9 @@ def _case(finding: Finding, failed: bool, view: View) -> ET.Element:
         file=path,
         line=str(start.line + 1),
     )
-    hint = " ".join(clean(finding.advice).split())
+    hint, message = " ".join(clean(finding.advice).split()), clean(finding.message, lines=True)
     lines = [
-        f"{path}:{start.line + 1}:{start.character + 1}: {finding.code} [{finding.severity.value}] {clean(finding.message)}",
+        f"{path}:{start.line + 1}:{start.character + 1}: {finding.code} [{finding.severity.value}] {message}",
         clean(code.reason),
         f"hint: {hint}",
         in_text(code, view.docs_url),

@@ -160,7 +160,7 @@ def _source(number: int, kernel: Kernel, view: View, colored: bool) -> Iterator[
     if kernel.code is None:
         yield Text("  A library's kernel: it has no Triton source.", "dim")
         return
-    text = clean(kernel_text(kernel.code.triton))
+    text = clean(kernel_text(kernel.code.triton), lines=True)
     yield Syntax("", "python", theme="ansi_dark").highlight(text) if colored else Text(text)
 
 

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from lsp_server.formats import engines, step_text
-from lsp_server.formats.regions import totals
+from lsp_server.formats import engines, regions, step_text
 from lsp_server.formats.step_parts import HEAD, rows, share_of
 from lsp_server.formats.view import View, clean, count, first_line
 from lsp_server.links import web
@@ -53,8 +52,9 @@ def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) ->
 
 def _verdict(report: Report, view: View) -> str:
     failing = sum(f.severity.rank <= view.fail_on.rank for f in report.findings)
-    summary = next(totals(report, view)).plain
-    return f"{'❌' if failing else '✅'} {summary}"
+    summary = next(regions.totals(report, view)).plain
+    end = f" {regions.stopped(report.stopped_after)}" if report.stopped_after is not None else ""
+    return f"{'❌' if failing else '✅'} {summary}{end}"
 
 
 def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
@@ -105,7 +105,7 @@ def _side_by_side(report: Report) -> Iterator[tuple[str, ...]]:
 
 def code(text: str) -> str:
     """``text`` as a code span, also inside a table."""
-    text = clean(text).replace("\n", " ").replace("|", "\\|")
+    text = clean(text).replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}"

@@ -1,4 +1,4 @@
-"""One summary line per region, and the line of totals. Key functions: lines, totals."""
+"""One summary line per region, and the lines of totals. Key functions: lines, totals, stopped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _line(region: RegionSummary, view: View) -> Text:
     state = ("complete graph", "green") if region.complete else ("incomplete graph", "yellow")
     if not region.captures:
         state = ("no graph", "yellow")
-    text = Text.assemble("Region ", (clean(region.name), "bold"), f" ({region.kind})")
+    text = Text.assemble("Region ", (clean(region.name), "bold"), f" ({clean(region.kind)})")
     if region.file:
         text.append(f" at {view.path(region.file)}" + (f":{region.line}" if region.line else ""))
     text.append(f" in {clean(region.entrypoint)}" if region.entrypoint else "")
@@ -45,6 +45,11 @@ def _line(region: RegionSummary, view: View) -> Text:
     if region.engine == "magpy":
         text.append(f", {count(region.side_effects, 'side effect')}")
     return text
+
+
+def stopped(steps: int) -> str:
+    """What a report says of a program that was stopped after ``steps``."""
+    return f"The program was stopped after {count(steps, 'step')} (`--steps`; 0 runs it to its end)."
 
 
 def totals(report: Report, view: View) -> Iterator[Text]:
@@ -64,6 +69,8 @@ def totals(report: Report, view: View) -> Iterator[Text]:
     hidden += [f"{view.known} in the baseline"] if view.known else []
     text.append(f"; {', '.join(hidden)}." if hidden else ".", "default")
     yield text
+    if report.stopped_after is not None:
+        yield Text(stopped(report.stopped_after))
     if facts := len(report.findings) - len(shown):
         need, them = ("needs", "it") if facts == 1 else ("need", "them")
         yield Text(f"{count(facts, 'fact')} that {need} no action: `--details` shows {them}.", "dim")

@@ -82,7 +82,7 @@ def _result(finding: Finding, print_: str, index: dict[str, int], view: View) ->
 
 def _message(finding: Finding) -> str:
     """The message and the hint: services show only this field next to the line."""
-    return "\n".join(filter(None, (clean(finding.message), " ".join(clean(finding.advice).split()))))
+    return "\n".join(filter(None, (clean(finding.message, lines=True), " ".join(clean(finding.advice).split()))))
 
 
 def _facts(finding: Finding) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +25,15 @@ STYLES = {
 PLURALS = {"information": "information", "branch": "branches"}
 
 
-def clean(text: str) -> str:
-    """``text`` without control characters: it comes from the program and must not control the terminal."""
-    return "".join(c if c in "\t\n" or unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in text)
+_COMMAND = re.compile(r"(?m)^(\s*):(?=:)|##(?=\[)")  # what GitHub's runner takes for a command in any line of output
+
+
+def clean(text: str, *, lines: bool = False) -> str:
+    """``text`` of the program as text of ours: on one line unless it may have ``lines``, without control characters and
+    without what a terminal or the log of a CI job takes for a command."""
+    text = text if lines else " ".join(text.splitlines())
+    kept = "".join(c if c in "\t\n" or unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return _COMMAND.sub(lambda found: f"{found[1]}: " if found[1] is not None else "# #", kept)
 
 
 def count(number: int, noun: str) -> str:
@@ -146,7 +153,7 @@ def _time(ms: float) -> str:
 
 
 def first_line(message: str) -> str:
-    return clean(message).partition("\n")[0].rstrip()
+    return clean(message, lines=True).partition("\n")[0].rstrip()
 
 
 def shorten(text: str, width: int) -> str:

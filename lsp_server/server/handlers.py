@@ -44,7 +44,7 @@ def _register_lifecycle(server: MagpyServer) -> None:
         if isinstance(options, dict):
             # As `settings`, as for `workspace/configuration`, or as they are: a client's own form gives the user no choice.
             server.push_settings(options.get("settings", options.get(SECTION, options)))
-            server.runs.trusted = options.get("trusted") is not False
+            server.runs.trusted = options.get("trusted", True) is True
         text = params.capabilities.text_document
         related = text.publish_diagnostics.related_information if text and text.publish_diagnostics else False
         server.board.related_information = bool(related)
@@ -77,7 +77,7 @@ def _register_lifecycle(server: MagpyServer) -> None:
     @server.feature(TRUST)
     def trust(params: Any) -> None:
         """Updates whether the user trusts the workspace; ends running programs if not."""
-        server.runs.trusted = bool(getattr(params, "trusted", False))
+        server.runs.trusted = getattr(params, "trusted", False) is True
         if not server.runs.trusted:
             server.spawn(server.runs.stop_uri(None))
 

@@ -1,13 +1,30 @@
-"""The language server's process; reserves stdio for the protocol. Key function: main."""
+"""The language server's process; reserves stdio for the protocol. Key names: main, Wire."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
+from typing import BinaryIO, cast
 
 from lsp_server.server.app import MagpyServer
 from lsp_server.server.handlers import register
+
+
+class Wire:
+    """The client's stream. The names of headers have any case, but pygls knows only one."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.read, self.close = stream.read, stream.close
+
+    def readline(self) -> bytes:
+        """A header: messages are not read in lines."""
+        line = self._stream.readline()
+        name, colon, value = line.partition(b":")
+        if colon and name.strip().lower() == b"content-length":
+            return b"Content-Length: " + value.strip() + b"\r\n"
+        return line
 
 
 def main() -> int:
@@ -28,7 +45,7 @@ def main() -> int:
     server = MagpyServer()
     register(server)
     try:
-        server.start_io(wire_in, wire_out)
+        server.start_io(cast(BinaryIO, Wire(wire_in)), wire_out)
     finally:
         server.notebooks.close()
     return 0 if server.shutdown_requested else 1

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from pygls.exceptions import JsonRpcInvalidParams
 
 from lsp_server.config import ConfigError, device_name, load_for
-from lsp_server.entrypoints import Entrypoint
+from lsp_server.entrypoints import Entrypoint, problem_of_variable
 from lsp_server.features.documents import key_of, path_of, uri_of
 from lsp_server.features.settings import Settings
 from magpy_core.runner.request import SESSIONS, UnknownTarget
@@ -88,6 +88,9 @@ def target_of(command: str, argument: object, settings: Settings, folder_of: Any
         invalid("args must be a list of strings")
     if env is not None and not (isinstance(env, Mapping) and all(isinstance(v, str) for v in env.values())):
         invalid("env must be an object of strings")
+    for name, value in (env or {}).items():
+        if problem := problem_of_variable(name, value):
+            invalid(f"env: {name!r} is not an environment variable: {problem}")
     steps, nproc, timeout = argument.get("steps"), argument.get("nproc"), argument.get("timeout")
     if steps is not None and (not _is_int(steps) or steps < 0):
         invalid("steps must be an integer, 0 or more")

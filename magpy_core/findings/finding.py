@@ -7,6 +7,7 @@ from typing import Any
 
 from magpy_core.findings.json_form import build
 from magpy_core.findings.registry import Severity, lookup
+from magpy_core.findings.secrets import redact
 
 
 @dataclass(frozen=True, order=True)
@@ -68,6 +69,10 @@ class Finding:
     ranks: tuple[int, ...] = ()
     steps: int = 0
     severity_override: Severity | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.message, self.hint = redact(self.message), redact(self.hint)
+        self.values = tuple(Value(value.name, redact(value.repr)) for value in self.values)
 
     @property
     def severity(self) -> Severity:

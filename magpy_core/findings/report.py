@@ -84,7 +84,10 @@ class RegionSummary:
 
 @dataclass
 class Report:
-    """The result of one run; ``timings`` are seconds by phase, ``steps`` is the number of steps done."""
+    """The result of one run; ``timings`` are seconds by phase, ``steps`` is the number of steps done.
+
+    ``stopped_after``: the number of steps after which the program was stopped, as requested; None: it was not.
+    """
 
     entrypoint: str
     regions: list[RegionSummary] = field(default_factory=list)
@@ -94,6 +97,7 @@ class Report:
     step: StepReport | None = None  # of compiled runs
     details: Details | None = None  # on request only
     kernels: TargetReport | None = None  # of runs with a target
+    stopped_after: int | None = None
     version: str = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +108,7 @@ class Report:
             "findings": [f.to_json() for f in self.findings],
             "timings": self.timings,
             "steps": self.steps,
+            **({"stopped_after": self.stopped_after} if self.stopped_after is not None else {}),
             **({"step": self.step.to_json()} if self.step is not None else {}),
             **({"details": asdict(self.details)} if self.details is not None else {}),
             **({"kernels": self.kernels.to_json()} if self.kernels is not None else {}),

@@ -22,6 +22,7 @@ from magpy_core.refgraph.failure import Failure
 from magpy_core.refgraph.guard_kind import CheckWriter, FirstLevel, GuardKind, Read
 from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, released, same_scalar
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
+from magpy_core.refgraph.shown import shown
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_kinds import dict_entry
 from magpy_core.refgraph.weak import ObjectRef, is_object
@@ -34,7 +35,7 @@ _PLAIN_DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
 def _failure(read: Read, new: str, old: str | None = None) -> Failure:
-    old = bounded_repr(read.expected) if old is None else old
+    old = shown(read.source, read.expected) if old is None else old
     return Failure("MP201", read.source.describe(), old, new, source=read.source)
 
 
@@ -46,7 +47,7 @@ class _OfValue(GuardKind):
 
     def failure(self, read: Read, now: Now) -> Failure | None:
         value = now(read.source)
-        return None if self.fits(value, read.expected) else _failure(read, bounded_repr(value))
+        return None if self.fits(value, read.expected) else _failure(read, shown(read.source, value))
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         return level.held(read.source)
@@ -76,7 +77,7 @@ class Absent(GuardKind):
         if not (dict.__contains__(container, key) if is_a(container, dict) else key in container):
             return None
         value = dict_entry(container, key) if is_a(container, dict) else container[key]
-        return _failure(read, bounded_repr(value), "absent")
+        return _failure(read, shown(source, value), "absent")
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         source = read.source
@@ -192,7 +193,7 @@ class Equal(_OfValue):
         if self.fits(value, read.expected):
             return None
         number = type(value) is type(read.expected) and type(value) in (int, float)
-        return replace(_failure(read, bounded_repr(value)), number=number)
+        return replace(_failure(read, shown(read.source, value)), number=number)
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         return level.held(read.source) and kind_of(read.expected) == SCALAR

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import torch
@@ -116,7 +117,7 @@ class Exit(Tracker):
         if not is_a(error, Exception):
             self.journal.refuse("MP307", f"The region raises {type(error).__name__}.")
             return None
-        text = " ".join(str(error).split())[:120]
+        text = _own_text(error)
         shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
         message = f"The region raises an exception (`{shown}`); such a call runs as plain Python."
         self.journal.note("MP307", message, place=self.journal.places.raised(error))
@@ -138,3 +139,13 @@ class Exit(Tracker):
         hint = "Keep its text, or `error.with_traceback(None)`."
         self.journal.refuse("MP110", text, hint=hint, place=self.journal.places.raised(error))
         raise Unsupported("", "reported")
+
+
+def _own_text(error: BaseException) -> str:
+    """What ``str(error)`` returns, where that runs none of the program's code."""
+    builtin = type(type(error).__str__) is types.WrapperDescriptorType
+    if not builtin or any(
+        type(arg) not in (str, int, float, bool, type(None)) for arg in BaseException.__dict__["args"].__get__(error)
+    ):
+        return ""
+    return " ".join(str(error).split())[:120]

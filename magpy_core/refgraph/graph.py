@@ -13,6 +13,7 @@ from typing import Any
 from magpy_core.refgraph import kinds, printer
 from magpy_core.refgraph.guard_kind import GuardKind, Read
 from magpy_core.refgraph.node import Node
+from magpy_core.refgraph.shown import is_hidden
 from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_table import SourceTable
@@ -50,6 +51,7 @@ class RefGraph:
             return False
         self._seen.add(key)
         self.reads.append(Read(source, kind, expected, site))
+        is_hidden(source, expected)
         return True
 
     def snapshot(self, node: Node, *, of_variable: bool = False) -> Snapshot:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from magpy_core.refgraph.failure import Failure
-from magpy_core.refgraph.kinds import bounded_repr
+from magpy_core.refgraph.shown import shown
 from magpy_core.refgraph.source import Level, Source, Writer
 
 
@@ -64,7 +64,7 @@ class GuardKind(ABC):
 
     def subject(self, read: Read) -> tuple[str, str]:
         """The value's source and the expected value, for messages."""
-        return read.source.describe(), bounded_repr(read.expected)
+        return read.source.describe(), shown(read.source, read.expected)
 
     def released(self, expected: Any) -> Any:
         """``expected`` once the recording has ended: without references to the program's objects."""
@@ -72,7 +72,7 @@ class GuardKind(ABC):
 
     def text(self, read: Read) -> str:
         """The read as a sentence fragment: ``self.calls == 3``."""
-        return self.template.format(source=read.source.describe(), expected=bounded_repr(read.expected))
+        return self.template.format(source=read.source.describe(), expected=shown(read.source, read.expected))
 
     @abstractmethod
     def code(self, writer: CheckWriter, read: Read) -> None:

@@ -1,4 +1,4 @@
-"""The first code in the user's interpreter, passed with ``-c``. Key names: SOURCE, command.
+"""The first code in the user's interpreter, passed with ``-c``. Key names: SOURCE, command, module_command.
 
 It runs on any Python back to 2.7, because it has to report in one sentence that a Python is too old. It runs in a separate
 namespace, so that it leaves ``__main__`` unchanged.
@@ -12,8 +12,25 @@ SUPPORTED_PYTHON = versions.PYTHON_VERSIONS
 SUPPORTED_TORCH = (versions.TORCH_MIN, (versions.TORCH_MAX[0], versions.TORCH_MAX[1] + 1))
 """First supported, first unsupported."""
 
+WITHOUT_FOLDER = """import sys
+if not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]
+"""
+"""Begins what runs with ``-c``: nothing may be imported from the current folder, which ``-c`` adds to the path."""
+
 SOURCE = r"""
-import json, os, sys
+import sys
+
+at_start, path = list(sys.modules), list(sys.path)
+import os
+
+# PYTHONPATH may name the current folder, too: its modules are for the program.
+try:
+    here = os.path.realpath(os.getcwd())
+except OSError:
+    here = None  # it was deleted
+sys.path[:] = [folder for folder in path if os.path.realpath(folder) != here]
+import json
 
 
 def opened(end, flags):
@@ -49,20 +66,22 @@ def refuse(message):
     os._exit(2)
 
 
-here = "%s (Python %s.%s)" % ((sys.executable,) + tuple(sys.version_info[:2]))
+this = "%s (Python %s.%s)" % ((sys.executable,) + tuple(sys.version_info[:2]))
 supported = ["%s.%s" % tuple(v) for v in request["python_versions"]]
 implementation = getattr(getattr(sys, "implementation", None), "name", "cpython")
 if list(sys.version_info[:2]) not in request["python_versions"] or implementation != "cpython":
     refuse("%s is not supported: MagPy runs on CPython %s; choose such an interpreter with --python."
-           % (here, " or ".join(supported)))
-if not sys.flags.safe_path:
-    del sys.path[0]  # the current folder, there only because of -c
+           % (this, " or ".join(supported)))
 try:
-    import magpy_core
+    try:
+        import magpy_core
+    except ImportError:
+        sys.path[:] = path  # it may be installed there
+        import magpy_core
 except ImportError:
     if request["root"] is None:
         refuse("MagPy is not installed for %s: run `%s -m pip install magpy`, or choose another interpreter with --python."
-               % (here, sys.executable))
+               % (this, sys.executable))
     import importlib.util
     spec = importlib.util.spec_from_file_location("magpy_core", os.path.join(request["root"], "__init__.py"))
     magpy_core = importlib.util.module_from_spec(spec)
@@ -70,10 +89,10 @@ except ImportError:
     spec.loader.exec_module(magpy_core)
 if magpy_core.__version__ != request["version"]:
     refuse("MagPy %s is installed for %s, but this is MagPy %s: run `%s -m pip install magpy==%s`."
-           % (magpy_core.__version__, here, request["version"], sys.executable, request["version"]))
+           % (magpy_core.__version__, this, request["version"], sys.executable, request["version"]))
 from magpy_core.runner.child import main
 
-main(request, commands, out)
+main(request, commands, out, path, at_start)
 """
 
 
@@ -82,4 +101,11 @@ def command(python: str, commands: str, out: str) -> list[str]:
 
     ``commands`` and ``out`` are descriptors that it inherits or paths of named pipes, to which the rank is appended.
     """
-    return [python, "-c", f"exec({SOURCE!r}, {{'__name__': 'magpy_bootstrap'}})", commands, out]
+    source = f"{WITHOUT_FOLDER}exec({SOURCE!r}, {{'__name__': 'magpy_bootstrap'}})"
+    return [python, "-c", source, commands, out]
+
+
+def module_command(python: str, module: str) -> list[str]:
+    """The command line that runs an installed module as ``python -m`` does, whatever the current folder contains."""
+    run = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    return [python, "-c", f"{WITHOUT_FOLDER}import runpy\n{run}"]

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Protocol
 
+from magpy_core.findings.secrets import redact_json
 from magpy_core.runner.protocol import Message, encode
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Channel:
         """Sends a message; closes the channel if the parent has exited. Never raises."""
         if not self.open:
             return
-        data = encode(message)
+        data = encode(redact_json(message))
         with self._lock:
             if self._stat(self.fd) != self._identity and not self._reopen():
                 self.open = False

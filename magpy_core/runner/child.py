@@ -1,13 +1,16 @@
 """The program's process: from the request to the last message. Key function: main (called by ``bootstrap.SOURCE``).
 
-Imports little before the user's code begins, and nothing from torch: modules imported here can't be shadowed by modules
-of the same name in the script's folder.
+Imports little before the user's code begins, nothing from torch, and nothing from the program's folder: all that is needed
+up to the program's first line is imported before its ``sys.path`` is set up.
 """
 
 from __future__ import annotations
 
 import atexit
+import faulthandler
+import importlib.util
 import os
+import re
 import sys
 import threading
 from contextlib import suppress
@@ -16,8 +19,11 @@ from typing import Any, NoReturn
 from magpy_core._compat.cpython.command_source import forget_command_source
 from magpy_core.runner import supervise, tracebacks
 from magpy_core.runner.channel import Channel
+from magpy_core.runner.discovery import Discovery
 from magpy_core.runner.entrypoint import Entrypoint, Refused
+from magpy_core.runner.import_hook import ImportHook
 from magpy_core.runner.loops import Loops
+from magpy_core.runner.monitoring import Monitoring
 from magpy_core.runner.named import NamedRegions
 from magpy_core.runner.protocol import error_message
 from magpy_core.runner.request import SESSIONS
@@ -25,13 +31,16 @@ from magpy_core.runner.sources import Sources
 from magpy_core.runner.steps import StepClock, StopAfterSteps
 
 
-def main(request: dict[str, Any], commands: int, out: int) -> None:
-    """Runs the request. Exits by SystemExit or KeyboardInterrupt, like the program; never in the supervisor."""
+def main(request: dict[str, Any], commands: int, out: int, path: list[str], at_start: list[str]) -> None:
+    """Runs the request. Exits by SystemExit or KeyboardInterrupt, like the program; never in the supervisor.
+
+    ``path``: the program's ``sys.path``, without its own folder; ``at_start``: the modules that Python itself imported.
+    """
     forget_command_source()
     supervisor = supervise.start(commands, out)
     channel = Channel(out, supervisor)
     try:
-        program = _Program(request, channel)
+        program = _Program(request, channel, path, at_start)
     except Refused as exc:
         _refuse(channel, exc.code, str(exc))
     except Exception as exc:
@@ -46,7 +55,7 @@ def _refuse(channel: Channel, code: str, message: str) -> NoReturn:
 
 
 class _Program:
-    def __init__(self, request: dict[str, Any], channel: Channel) -> None:
+    def __init__(self, request: dict[str, Any], channel: Channel, path: list[str], at_start: list[str]) -> None:
         self._request = request
         self._channel = channel
         self._failed = False
@@ -62,7 +71,7 @@ class _Program:
         cuts = wanted and request.get("session_factory") == SESSIONS["magpy"]
         self._loops = Loops(lambda: self._discovery) if cuts else None
         self._sources = Sources(self._named, self._loops)
-        self.entry.prepare(self._sources.compile)
+        self.entry.prepare(self._sources.compile, path, at_start)
         _check_torch(request)
         _check_triton(request)
         if request["line_buffered"]:
@@ -108,12 +117,6 @@ class _Program:
         sys.exit(1)
 
     def _install(self) -> None:
-        import faulthandler
-
-        from magpy_core.runner.discovery import Discovery
-        from magpy_core.runner.import_hook import ImportHook
-        from magpy_core.runner.monitoring import Monitoring
-
         self.monitoring = Monitoring(self._request, self._channel, self.clock)
         self.clock.on_step = self.monitoring.stepped
         self._discovery = Discovery(self.monitoring)
@@ -151,7 +154,6 @@ class _Program:
         self._send_failure(exc)
         tracebacks.display(exc)
         hook = sys.excepthook
-        import magpy_core.findings  # noqa: F401  # now: `exec` in dataclasses clears the interrupt
 
         def shown_already(*_: object) -> None:
             sys.excepthook = hook
@@ -163,7 +165,7 @@ class _Program:
         code = exc.code
         number = 0 if code is None else code if isinstance(code, int) else 1
         if number & 0xFF:
-            said = "" if isinstance(code, int) else f" ({' '.join(str(code).split())[:200]})"
+            said = "" if isinstance(code, int) else f" ({tracebacks.text_of(code, 200)})"
             what = f"The program exited with code {number & 0xFF}{said}"
             message = f"{what}: fix the error that it reports, and run again."
             self._channel.send(error_message("MP905", message, tracebacks.place_of(exc)))
@@ -172,7 +174,7 @@ class _Program:
     def _send_failure(self, exc: BaseException) -> None:
         self._failed = True
         place = tracebacks.place_of(exc)
-        text = " ".join(str(getattr(exc, "msg", None) or exc).split())[:300]
+        text = tracebacks.text_of(exc, 300)
         what = f"{type(exc).__name__}: {text}" if text else type(exc).__name__
         if self.entry.bad_source is not None:
             message = f"{self.entry.script} has a syntax error ({text}): fix it and run again."
@@ -214,8 +216,6 @@ class _Program:
 
 def _check_triton(request: dict[str, Any]) -> None:
     """Raises Refused if the request has a target and the compiler for it is not installed."""
-    import importlib.util
-
     if request.get("target") and importlib.util.find_spec("triton") is None:
         here = sys.executable
         install = f"run `{here} -m pip install triton` (or install MagPy's extra: magpy[triton])"
@@ -225,9 +225,6 @@ def _check_triton(request: dict[str, Any]) -> None:
 
 def _check_torch(request: dict[str, Any]) -> None:
     """Raises Refused if the torch that the program would import is not supported; does not import it."""
-    import importlib.util
-    import re
-
     spec = importlib.util.find_spec("torch")
     here = sys.executable
     if spec is None:

@@ -38,9 +38,10 @@ class RanksHandle(RunHandle):
                 os.mkfifo(f"{pipe}{rank}")
             # Opened for both directions, so that opening doesn't wait, and there is no end of file before a rank has begun.
             self._programs.append(Program(self.request, *(os.open(f"{pipe}{rank}", os.O_RDWR) for pipe in pipes)))
-        launcher = ["-m", "torch.distributed.run", "--standalone", "--max-restarts=0", f"--nproc-per-node={self._nproc}"]
+        launcher = bootstrap.module_command(python, "torch.distributed.run")
+        launcher += ["--standalone", "--max-restarts=0", f"--nproc-per-node={self._nproc}"]
         # Run through `env`: the launcher's summary names the failed command, which should not be the text after `python -c`.
-        return [python, *launcher, "--no-python", "/usr/bin/env", *bootstrap.command(python, *pipes)], ()
+        return [*launcher, "--no-python", "/usr/bin/env", *bootstrap.command(python, *pipes)], ()
 
     def _passes_on(self, program: Program, message: Message) -> bool:
         return program is self._programs[0] or message["type"] == "finding"

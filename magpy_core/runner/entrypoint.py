@@ -11,9 +11,11 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader, SourcelessFileLoader
 from types import CodeType
 from typing import Any
+
+from magpy_core._compat.cpython.run_as_main import run_module_as_main, was_not_found
 
 
 class Refused(Exception):
@@ -44,8 +46,9 @@ class Entrypoint:
             return self.module
         return os.path.splitext(os.path.basename(str(self.script)))[0]
 
-    def prepare(self, compiler: Callable[[bytes, str], CodeType]) -> None:
-        """Prepares without running user code; raises Refused."""
+    def prepare(self, compiler: Callable[[bytes, str], CodeType], path: list[str], at_start: list[str]) -> None:
+        """Prepares without running user code; raises Refused. ``path``: ``sys.path`` without the program's own folder;
+        ``at_start``: names of the modules that were there before any of ours."""
         if self.script is not None:
             self._prepare_script(self.script, compiler)
             sys.orig_argv = [sys.orig_argv[0], self.script, *self.args]
@@ -60,8 +63,8 @@ class Entrypoint:
             sys.orig_argv = [sys.orig_argv[0], "-m", self.module, *self.args]
             sys.argv[:] = ["-m", *self.args]
             first = os.getcwd()
-        if self._importer or not sys.flags.safe_path:
-            sys.path.insert(0, first)
+        sys.path[:] = [first, *path] if self._importer or not sys.flags.safe_path else path
+        _forget_shadowed(at_start)
 
     def _prepare_script(self, script: str, compiler: Callable[[bytes, str], CodeType]) -> None:
         if not os.path.exists(script):
@@ -96,8 +99,6 @@ class Entrypoint:
         if self.bad_source is not None:
             raise self.bad_source
         if self._code is None:
-            from magpy_core._compat.cpython.run_as_main import run_module_as_main, was_not_found
-
             name = self.module if self.module is not None else "__main__"
             try:
                 run_module_as_main(name, alter_argv=self.module is not None)
@@ -124,6 +125,19 @@ class Entrypoint:
         if "is a package and cannot be directly executed" in said:
             return f"{said}: add a __main__.py to it, or name one of its modules."
         return f"{said}: check the name, and run from the folder that contains it (now {os.getcwd()})."
+
+
+def _forget_shadowed(at_start: list[str]) -> None:
+    """Modules that we have imported don't stand in for those of the same name that the program would find first."""
+    ours = {name.partition(".")[0] for name in sys.modules.keys() - at_start}
+    shadowed = set()
+    for name in ours - {"magpy_core"}:
+        loaded = getattr(sys.modules.get(name), "__spec__", None)
+        found = PathFinder.find_spec(name)
+        if found is not None and loaded is not None and loaded.has_location and found.origin != loaded.origin:
+            shadowed.add(name)
+    for name in [name for name in sys.modules if name.partition(".")[0] in shadowed]:
+        del sys.modules[name]
 
 
 def _importable(path: str) -> bool:

@@ -93,7 +93,7 @@ class Program:
         timings = {"total": round(time.monotonic() - start, 6)}
         if self._t_hello is not None:
             timings["python_start"] = round(self._t_hello - start, 6)
-        return self.collector.finish(timings, self._decoder.noise)
+        return self.collector.finish(timings, self._decoder.noise, self._decoder.left_out)
 
     def hang_up(self) -> bool:
         """Requests that the supervisor end the program; False if this was requested before."""
@@ -164,6 +164,8 @@ class RunHandle:
             return f"{python} is not a Python interpreter: choose another with --python."
         except OSError as exc:
             return f"{python} can't be started ({exc.strerror or exc}): choose a Python interpreter with --python."
+        except ValueError as exc:
+            return f"{python} can't be started ({exc}): correct the interpreter's path or the environment variables."
         finally:
             for fd in theirs:
                 os.close(fd)

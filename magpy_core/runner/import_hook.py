@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -25,8 +26,6 @@ class ImportHook:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != self._module:
             return None
-        import importlib.util
-
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:

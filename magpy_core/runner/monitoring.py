@@ -11,19 +11,18 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core._compat.cpython.own_caches import clear_own_caches
+from magpy_core.findings import Finding, Location, Position, Range, Report
+from magpy_core.findings.details import Details
 from magpy_core.regions import provider
 from magpy_core.runner.channel import Forwarder, Listener
 from magpy_core.runner.pace import Pace
-from magpy_core.runner.protocol import error_message
+from magpy_core.runner.protocol import MAX_LINE, encode, error_message, too_long
 from magpy_core.runner.request import COMPILER_SESSION, SESSIONS
 from magpy_core.runner.steps import StepClock
 from magpy_core.runner.timeline import Timeline
-
-if TYPE_CHECKING:
-    from magpy_core.findings import Finding, Report
 
 
 class Monitoring:
@@ -177,7 +176,6 @@ class Monitoring:
 
     def add(self, code: str, message: str, *, file: str | None = None, hint: str = "") -> None:
         """Adds a finding of the runner about the whole entrypoint."""
-        from magpy_core.findings import Finding, Location, Position, Range
 
         top = Location(os.path.abspath(file or self._request["file"]), Range(Position(0, 0), Position(0, 0)))
         finding = Finding(code, message, top, hint)
@@ -211,6 +209,11 @@ class Monitoring:
         self._forward.finish()
         if self.compiles:
             self._pace.finish(self.clock.count, report.step)
+        # without a parent the message goes nowhere, whatever its size
+        if report.details is not None and (size := len(encode({"type": "done", "report": report.to_json()}))) > MAX_LINE:
+            report.details = None
+            self.add("MP901", too_long(size))
+            report.findings.append(self._findings[-1])
         self._channel.send({"type": "done", "report": report.to_json()})
 
     @property
@@ -228,8 +231,6 @@ class Monitoring:
 
     def report(self, entrypoint: str) -> Report:
         """What is known now."""
-        from magpy_core.findings import Report
-        from magpy_core.findings.details import Details
 
         report = Report(entrypoint, timings=self.clock.marks.timings())
         if self._session is not None:

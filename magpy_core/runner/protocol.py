@@ -10,7 +10,7 @@ import json
 from typing import Any, Literal, TypeAlias, TypedDict
 
 MAX_LINE = 64 * 1024 * 1024
-"""Longer lines are noise: our messages are much shorter, and the editor's memory is limited."""
+"""Longer lines are left out, and a finding says so: the editor's memory is limited."""
 
 
 class Hello(TypedDict):
@@ -156,38 +156,53 @@ def error_message(code: str, message: str, place: dict[str, Any] | None = None) 
     return {"type": "failed", "code": code, "message": message, "place": place}
 
 
+def too_long(size: int) -> str:
+    """What a finding says of a message that was left out."""
+    limit = f"{MAX_LINE >> 20} MB, which is the limit"
+    return f"The report lacks a part of {size >> 20} MB, more than {limit}: without --html, reports are much shorter."
+
+
 class Decoder:
-    """Decodes bytes into messages. ``noise`` keeps the last other lines (a stack dump is sent this way)."""
+    """Decodes bytes into messages. ``noise`` keeps the last other lines (a stack dump is sent this way); ``left_out`` has
+    the sizes of lines that were too long, in bytes."""
 
     def __init__(self) -> None:
         self.noise: list[str] = []
-        self._tail = bytearray()
-        self._skipping = False
+        self.left_out: list[int] = []
+        self._tail = bytearray()  # of a line whose end has not come
+        self._size = 0
 
     def feed(self, data: bytes) -> list[Message]:
-        self._tail += data
-        *lines, rest = self._tail.split(b"\n")
-        self._tail = rest
-        out = [m for line in lines if (m := self._line(bytes(line))) is not None]
-        if len(self._tail) > MAX_LINE:
-            self._tail = bytearray()
-            self._skipping = True
+        *ends, rest = data.split(b"\n")
+        out = []
+        for end in ends:
+            self._add(end)
+            out += self._line()
+        self._add(rest)
         return out
 
     def close(self) -> list[Message]:
         """At the end of input, decodes a last line without a newline."""
-        line, self._tail = bytes(self._tail), bytearray()
-        message = self._line(line)
-        return [] if message is None else [message]
+        return self._line()
 
-    def _line(self, line: bytes) -> Message | None:
-        if self._skipping:
-            self._skipping = False
-            return None
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size <= MAX_LINE:
+            self._tail += part
+        else:
+            self._tail.clear()
+
+    def _line(self) -> list[Message]:
+        line, size = bytes(self._tail), self._size
+        self._tail, self._size = bytearray(), 0
+        if size > MAX_LINE:
+            self.left_out.append(size)
+            return []
         if not line.strip():
-            return None
+            return []
         message = decode(line)
-        if message is None:
-            self.noise.append(line[:1000].decode("utf-8", "replace"))
-            del self.noise[:-400]
-        return message
+        if message is not None:
+            return [message]
+        self.noise.append(line[:1000].decode("utf-8", "replace"))
+        del self.noise[:-400]
+        return []

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from magpy_core.findings.details import Call, GraphCall
+from magpy_core.findings.details import Call, GraphCall
 
 _CALLS = 20_000  # only the first calls; later ones of a long run are similar
 
@@ -37,13 +36,11 @@ class Timeline:
             self._calls.append((region, start, end, how))
 
     def calls(self) -> list[Call]:
-        from magpy_core.findings.details import Call
 
         return [Call(region.id, start - self._origin, end - start, how) for region, start, end, how in self._calls]
 
     def graphs(self, times_of: Callable[[Any], Iterable[tuple[float, float]]]) -> list[GraphCall]:
         """``times_of``: when graphs of a region's calls began and ended, as far as that was measured."""
-        from magpy_core.findings.details import GraphCall
 
         return [
             GraphCall(region.id, start - self._origin, end - start)

@@ -5,7 +5,9 @@ Our frames are at the bottom of the stack (the runner) and between the user's (a
 
 from __future__ import annotations
 
+import linecache
 import os
+import re
 import sys
 import weakref
 from types import CodeType, TracebackType
@@ -15,6 +17,8 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""A control sequence of a terminal: color, title, cursor."""
 _hidden: weakref.WeakSet[CodeType] = weakref.WeakSet()
 
 
@@ -97,6 +101,17 @@ def display(exc: BaseException) -> None:
         sys.__excepthook__(kind, exc, tb)
 
 
+def text_of(value: object, limit: int) -> str:
+    """``str(value)``, or its ``msg``, on one line, without what controls a terminal. The program's ``__str__`` may raise."""
+    try:
+        text = str(getattr(value, "msg", None) or value)
+    except BaseException:  # as Python, which shows `<exception str() failed>`
+        return f"<{type(value).__name__}, whose text can't be shown>"
+    text = _SEQUENCE.sub("", text)
+    text = "".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return " ".join(text.split())[:limit]
+
+
 def place_of(exc: BaseException) -> dict[str, Any] | None:
     """The origin of ``exc`` in the user's code: file, 1-based line, function, 0-based columns; None if there is none."""
     if isinstance(exc, SyntaxError) and exc.filename and exc.lineno:
@@ -120,8 +135,6 @@ def place_of(exc: BaseException) -> dict[str, Any] | None:
 
 def _characters(filename: str, line: int, column: int) -> int:
     """UTF-8 byte column -> code points."""
-    import linecache
-
     text = linecache.getline(filename, line).encode("utf-8", "surrogatepass")[:column]
     return len(text.decode("utf-8", "replace"))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
-from magpy_core.runner.protocol import Captured, Done, Exit, Failed, Message
+from magpy_core.runner.protocol import Captured, Done, Exit, Failed, Message, too_long
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 from magpy_core.runner.tracebacks import is_user
 
@@ -95,17 +96,20 @@ class Collector:
         if self._exit is None and self._ended == "itself":
             self._ended = why
 
-    def finish(self, timings: dict[str, float], noise: list[str]) -> tuple[list[Message], Outcome]:
-        """The remaining messages for the caller (the runner's findings, then ``done``), and the outcome."""
+    def finish(
+        self, timings: dict[str, float], noise: list[str], left_out: Sequence[int] = ()
+    ) -> tuple[list[Message], Outcome]:
+        """The remaining messages for the caller (the runner's findings, then ``done``), and the outcome. ``left_out``: sizes
+        of messages that were too long."""
         report = self._report()
         report.timings = {**timings, **report.timings}
         report.steps = self.steps
+        report.stopped_after = self.request.steps if self.stopping and self.request.steps else None
         kind, code, message, place = self._decide(noise, report)
-        remaining: list[Message] = []
-        if code is not None:
-            finding = Finding(code, message, self._location(place))
-            report.findings.append(finding)
-            remaining.append({"type": "finding", "finding": finding.to_json()})
+        own = [] if code is None else [Finding(code, message, self._location(place))]
+        own += [Finding("MP901", too_long(size), self._location(None)) for size in left_out[:1]]
+        report.findings += own
+        remaining: list[Message] = [{"type": "finding", "finding": finding.to_json()} for finding in own]
         remaining.append({"type": "done", "report": report.to_json()})
         exit_code = self._exit["code"] if self._exit else None
         number = self._exit["signal"] if self._exit else None

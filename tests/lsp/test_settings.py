@@ -181,9 +181,11 @@ async def test_settings_that_change_while_a_program_is_loaded(client: Client, la
     await client.diagnostics_where(uri, lambda d: [x["severity"] for x in d] == [1], "as they are now")
 
 
-async def test_nothing_runs_in_an_untrusted_workspace(server: Client, lab: Lab) -> None:
+@pytest.mark.parametrize("trusted", [False, "false", "true", 1, None])
+async def test_nothing_runs_in_an_untrusted_workspace(server: Client, lab: Lab, trusted: Any) -> None:
+    """Only `true` is trust."""
     lab.scenario(OK)
-    await server.initialize(folder=lab.folder, options={"trusted": False, "settings": {"interpreter": str(lab.python)}})
+    await server.initialize(folder=lab.folder, options={"trusted": trusted, "settings": {"interpreter": str(lab.python)}})
     server.settings = {"interpreter": str(lab.python)}
     uri = server.open(lab.program)
     for command in ("magpy.check", "magpy.runCompiled"):
@@ -191,6 +193,11 @@ async def test_nothing_runs_in_an_untrusted_workspace(server: Client, lab: Lab) 
             await server.command(command, {"uri": uri})
         assert error.value.code == -32803
     assert lab.noted("request.json") is None and server.all("magpy/status") == []
+    if trusted is not False:
+        return
+    server.notify("magpy/trust", {"trusted": "yes"})
+    with pytest.raises(ServerError, match="only in trusted workspaces"):
+        await server.command("magpy.check", {"uri": uri})
     server.notify("magpy/trust", {"trusted": True})
     assert (await server.command("magpy.check", {"uri": uri}))["state"] == "done"
     lab.gate("go")

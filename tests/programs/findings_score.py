@@ -114,7 +114,7 @@ def _run_together(names: list[str]) -> dict[str, Reported]:
 
 def _check(program: Program) -> Reported:
     """The report of ``magpy-lsp check``, as a user runs it."""
-    command = [sys.executable, "-m", "lsp_server.cli", "check", str(program.path), "--format", "json"]
+    command = [sys.executable, "-m", "lsp_server.cli", "check", "--format", "json", str(program.path)]
     done = subprocess.run(command, cwd=FOLDER, env=_environment(), capture_output=True, text=True, timeout=120, check=False)
     if done.returncode not in (0, 1, 3):
         return Reported(error=done.stderr[-1500:])

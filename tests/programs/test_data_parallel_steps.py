@@ -55,7 +55,7 @@ def test_as_in_plain_python(tmp_path: Path, backend: str, names: list[str]) -> N
 def test_the_runner_finds_the_step(tmp_path: Path) -> None:
     """Before the module has arranged its gradients, a step runs plainly and is not given up."""
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "lsp_server.cli", "check", "train.py", "--nproc-per-node", "2", "--details"]
+    command = [sys.executable, "-m", "lsp_server.cli", "check", "--nproc-per-node", "2", "--details", "train.py"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200, check=False)
     assert "Region train_step (function) at train.py:12: 2 calls, 1 capture, complete graph" in done.stdout, done.stderr

@@ -97,7 +97,7 @@ def test_two_ranks_of_a_ddp_program(tmp_path: Path) -> None:
     ran = subprocess.run(plain, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=120)
     expected = [(tmp_path / f"losses{rank}.txt").read_text() for rank in (0, 1)]
     assert [text.count("\n") for text in expected] == [3, 3] and expected[0] != expected[1], ran.stderr[-3000:]
-    command = [sys.executable, "-m", "lsp_server.cli", "check", "train.py", "--nproc-per-node", "2"]
+    command = [sys.executable, "-m", "lsp_server.cli", "check", "--nproc-per-node", "2", "train.py"]
     done = subprocess.run(
         [*command, "--format", "concise", "--format", "json=report.json"],
         cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=200,
@@ -128,7 +128,7 @@ def test_a_rank_that_fails_ends_the_run_and_is_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_when_the_tool_is_killed_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text("import os, time\nprint('pid', os.getpid(), flush=True)\ntime.sleep(600)\n")
-    command = [sys.executable, "-m", "lsp_server.cli", "check", "waits.py", "--nproc-per-node", "2"]
+    command = [sys.executable, "-m", "lsp_server.cli", "check", "--nproc-per-node", "2", "waits.py"]
     env = {**ENV, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:

@@ -342,3 +342,34 @@ def test_a_reader_that_fails_does_not_fail_the_program(tmp_path: Path, capfd: py
 
     ran = under_magpy(tmp_path, script="prog.py", stdout=sink)
     assert ran.outcome.kind == "ok" and "window closed" in capfd.readouterr().err
+
+
+def test_an_exception_whose_text_can_not_be_shown_or_controls_a_terminal(tmp_path: Path) -> None:
+    source = """
+        import sys
+        class Odd(Exception):
+            def __str__(self):
+                raise RuntimeError("no text")
+        class Exits(Exception):
+            def __str__(self):
+                raise SystemExit(7)
+        red = ValueError("\\x1b[31mred\\x1b[0m \\x1b]0;title\\x07and\\x00 more")
+        raise {"odd": Odd(), "exits": Exits(), "red": red, "exit": SystemExit("\\x1b[1mbold")}[sys.argv[1]]
+    """
+    write(tmp_path, source)
+    texts = {
+        "odd": "raised Odd: <Odd, whose text can't be shown> at",
+        "exits": "raised Exits: <Exits, whose text can't be shown> at",
+        "red": "raised ValueError: red and\N{REPLACEMENT CHARACTER} more at",
+        "exit": "exited with code 1 (bold):",
+    }
+    for name, text in texts.items():
+        ran, plain = under_magpy(tmp_path, script="prog.py", args=[name]), plainly(tmp_path, "prog.py", name)
+        assert text in ran.outcome.message, ran.outcome
+        assert (ran.outcome.exit_code, ran.stderr) == (plain.returncode, plain.stderr), name
+
+
+@pytest.mark.parametrize("env", [{"A=B": "1"}, {"A": "1\0"}])
+def test_an_environment_that_the_system_refuses(tmp_path: Path, env: dict[str, str]) -> None:
+    ran = under_magpy(tmp_path, script="prog.py", env=env)
+    assert ran.outcome.kind == "tool-error" and "correct the interpreter's path or the environment" in ran.outcome.message

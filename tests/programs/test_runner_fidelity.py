@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.programs.runner_help import byte_compile, plainly, under_magpy, write
+from tests.programs.runner_help import ROOT, byte_compile, environment, plainly, under_magpy, write
 
 PROBE = """
     import sys
@@ -91,6 +92,61 @@ def test_safe_path_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         write(tmp_path, PROBE, "folder/__main__.py")
         plain, ours = both(tmp_path, args)
         assert ours == plain
+
+
+SHADOW = """
+    import posix
+    log = posix.open({log!r}, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND)
+    posix.write(log, b"{name} ")
+    posix.close(log)
+    raise ImportError("this is not the standard library's {name}")
+"""
+IMPORTS = """
+    import sys
+    print(sys.path[0])
+    for name in ("dataclasses", "json", "re", "select"):
+        try:
+            print(getattr(__import__(name), "__file__", name))
+        except ImportError as error:
+            print(error)
+    raise SystemExit(len(sys.argv) > 1)
+"""
+
+
+def shadow(folder: Path) -> Path:
+    """Modules named as those of the standard library, which the interpreter itself doesn't need; returns their log."""
+    log = folder / "log"
+    write(folder, "import sys; print(*sys.modules)", "names.py")
+    needed = plainly(folder, "-m", "names").stdout.decode().split()
+    for name in sys.stdlib_module_names.difference(needed):
+        if not name.startswith("_"):
+            write(folder, SHADOW.format(log=str(log), name=name), f"{name}.py")
+    return log
+
+
+def test_nothing_is_imported_from_the_working_directory_before_the_program(tmp_path: Path) -> None:
+    """Nor does what MagPy has imported hide the program's own modules of those names."""
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    log = shadow(folder)
+    write(folder, IMPORTS, "mod.py")
+    write(elsewhere, IMPORTS, "prog.py")
+    write(elsewhere, "1 / 0", "fails.py")
+    for args in (["../elsewhere/prog.py"], ["../elsewhere/prog.py", "1"], ["-m", "mod"], ["-m", "mod", "1"], ["mod.py"]):
+        plain = plainly(folder, *args)
+        seen = log.read_text() if log.exists() else ""
+        log.unlink(missing_ok=True)
+        named = {"module": "mod", "args": args[2:]} if args[0] == "-m" else {"script": args[0], "args": args[1:]}
+        ran = under_magpy(folder, **named)
+        assert (log.read_text() if log.exists() else "") == seen, args
+        assert (ran.stdout, ran.outcome.exit_code) == (plain.stdout, plain.returncode), (args, ran.stderr)
+        log.unlink(missing_ok=True)
+    assert under_magpy(folder, script="../elsewhere/fails.py").outcome.kind == "failed"
+    assert not log.exists()
+    # The folder may also be named by PYTHONPATH: then the program finds its modules, and MagPy still its own.
+    env = {"env": {**environment(), "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}}
+    ran = under_magpy(folder, script="../elsewhere/prog.py", **env)
+    assert ran.outcome.kind == "ok", ran.outcome
+    assert "this is not the standard library's json" in ran.stdout.decode()
 
 
 TRACEBACKS = {

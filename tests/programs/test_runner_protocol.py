@@ -6,14 +6,18 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magpy_core.findings import Report
 from magpy_core.runner import protocol
 from magpy_core.runner.channel import Channel, Forwarder
 from magpy_core.runner.protocol import Decoder, Message, decode, encode
+from magpy_core.runner.request import RunRequest
+from magpy_core.runner.verdict import Collector
 from tests.programs.runner_help import ROOT
 
 STEP: Message = {"type": "step", "n": 3}
@@ -63,7 +67,7 @@ def test_an_endless_line_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatc
     for _ in range(50):
         assert decoder.feed(b"x" * 100) == []
     assert len(decoder._tail) <= 1100
-    assert decoder.feed(b"\n" + encode(STEP)) == [STEP]
+    assert decoder.feed(b"\n" + encode(STEP)) == [STEP] and decoder.left_out == [5000]
 
 
 def test_the_channel_never_writes_into_a_file_of_the_programs() -> None:
@@ -115,3 +119,25 @@ def test_the_parent_side_imports_nothing_heavy() -> None:
     heavy = "{'torch', 'numpy', 'bytecode', 'psutil', 'pygls'}"
     code = f"import sys, magpy_core.runner.launch; print(sorted({heavy} & {{m.split('.')[0] for m in sys.modules}}))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True).stdout == b"[]\n"
+
+
+def test_a_long_line_takes_linear_time() -> None:
+    """It comes in pieces of 64 KB: none of them is looked at again."""
+    line = encode({"type": "failed", "code": "MP905", "message": "x" * (48 << 20), "place": None})
+    decoder, messages = Decoder(), []
+    begin = time.process_time()
+    for at in range(0, len(line), 1 << 16):
+        messages += decoder.feed(line[at : at + (1 << 16)])
+    assert time.process_time() - begin < 3.0  # was 20 s
+    assert len(messages) == 1 and len(messages[0]["message"]) == 48 << 20
+
+
+def test_a_message_that_is_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "MAX_LINE", 1000)
+    message = {"type": "done", "report": Report("x" * 2000).to_json()}
+    collector, decoder = Collector(RunRequest(script="train.py")), Decoder()
+    assert decoder.feed(encode(message)) == [] and len(decoder.left_out) == 1
+    remaining, outcome = collector.finish({}, decoder.noise, decoder.left_out)
+    (finding,) = [f for f in outcome.report.findings if f.code == "MP901"]
+    assert finding.message.startswith("The report lacks a part of 0 MB, more than")
+    assert [m["type"] for m in remaining].count("finding") >= 1

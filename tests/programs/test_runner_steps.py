@@ -61,6 +61,7 @@ def test_everything_the_program_does_on_ctrl_c_is_done(tmp_path: Path) -> None:
     assert ran.regions() == {"net: Linear": 3, "opt: SGD": 3}
     assert [m["n"] for m in ran.messages if m["type"] == "step"] == [1, 2, 3]
     assert ran.kinds.count("stopping") == 1 and "MP909" not in ran.codes
+    assert ran.outcome.report.to_json()["stopped_after"] == 3
     timings = ran.outcome.report.timings
     assert {"python_start", "import_torch", "startup", "first_step", "later_steps", "program", "total"} <= set(timings)
     assert timings["import_torch"] <= timings["startup"] <= timings["program"] <= timings["total"]

@@ -151,7 +151,7 @@ class _Writer:
             self._comment("  A library's kernel: it has no Triton source.")
             return
         source = kernel.code.ptx if self._code == "ptx" else kernel_text(kernel.code.triton)
-        self._page.text += clean(source).rstrip().split("\n")
+        self._page.text += clean(source, lines=True).rstrip().split("\n")
 
     def _comment(self, text: str) -> None:
         self._page.add(f"{self._mark} {text}")

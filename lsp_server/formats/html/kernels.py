@@ -119,6 +119,6 @@ def _places(kernel: Kernel, sheets: Sheets) -> str:
 
 def _source(number: int, kernel: Kernel) -> str:
     assert kernel.code is not None
-    text = escape(clean(kernel_text(kernel.code.triton)))
+    text = escape(clean(kernel_text(kernel.code.triton), lines=True))
     title = f"<p class='mono' id='kernel-{number}'>{number}. {_name(kernel)}</p>"
     return f"{title}<div class='scroll'><pre>{text}</pre></div>"

@@ -52,10 +52,14 @@ def text(report: Report, view: View) -> str:
     return shell.document(report.entrypoint, f"{_verdict(report, view)}{shell.navigation(links)}", body)
 
 
+def _steps(report: Report) -> str:
+    return f"{'stopped after ' if report.stopped_after is not None else ''}{count(report.steps, 'step')}"
+
+
 def _verdict(report: Report, view: View) -> str:
     failing = any(f.severity.rank <= view.fail_on.rank for f in report.findings)
     seconds = f", {report.timings['total']:,.1f} s" if "total" in report.timings else ""
-    return shell.verdict(not failing, next(totals(report, view)).plain, f"{count(report.steps, 'step')}{seconds}")
+    return shell.verdict(not failing, next(totals(report, view)).plain, f"{_steps(report)}{seconds}")
 
 
 def _regions(report: Report, sheets: Sheets) -> str:
@@ -118,7 +122,7 @@ def _capture(capture: CaptureDetail, sheets: Sheets) -> str:
     codes = [("Guard code", capture.guard_code), ("Replay code", capture.replay_code)]
     codes += [(f"Generated code, graph {i}", code) for i, code in enumerate(capture.generated_code)]
     parts += [
-        f"<details><summary>{name}</summary><div class='scroll'><pre>{escape(clean(code))}</pre></div></details>"
+        f"<details><summary>{name}</summary><div class='scroll'><pre>{escape(clean(code, lines=True))}</pre></div></details>"
         for name, code in codes
         if code.strip()
     ]

@@ -148,7 +148,8 @@ def linked(code: Code, docs_url: str | None, style: str = "") -> str:
 
 def marked_up(text: str) -> str:
     """Text with `code` marked up."""
-    parts = clean(text).split("`")
+    text = clean(text, lines=True)
+    parts = text.split("`")
     if len(parts) % 2 == 0:
-        return escape(clean(text))
+        return escape(text)
     return "".join(f"<code>{escape(p)}</code>" if i % 2 else escape(p) for i, p in enumerate(parts)).replace("\n", "<br>")

@@ -8,6 +8,7 @@ that need it are already compiled.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -18,12 +19,14 @@ from typing import Any
 
 @contextmanager
 def cached_probes() -> Iterator[None]:
-    """Use cached results inside the block. Needs the compile lock: it replaces functions of torch for all threads."""
-    from torch._inductor import codecache, cpu_vec_isa
+    """Use cached results inside the block, and let new probes import nothing from the working directory. Needs the compile
+    lock: it replaces functions of torch for all threads."""
+    from torch._inductor import codecache
     from torch._inductor.cpu_vec_isa import VecISA
 
-    all_sets = cpu_vec_isa.valid_vec_isa_list
     probe, write = VecISA.__dict__.get("_probe_load"), codecache.write
+    isa: Any = importlib.import_module("torch._inductor.cpu_vec_isa")
+    all_sets, environment = isa.valid_vec_isa_list, getattr(isa, "python_subprocess_env", None)
     header = getattr(codecache, "_precompile_header", None)
     written: list[str] = []
 
@@ -37,15 +40,22 @@ def cached_probes() -> Iterator[None]:
         # the header is only used to build the library of the source that was written last
         return "" if written and _library_of(written[0]).exists() else header(*args, **kwargs)  # type: ignore[misc]
 
+    def safe_environment() -> dict[str, str]:
+        return {**environment(), "PYTHONSAFEPATH": "1"}  # type: ignore[misc]
+
     try:
+        if environment is not None:
+            isa.python_subprocess_env = safe_environment
         if probe is not None:
             VecISA._probe_load = functools.partialmethod(_probe_once, probe)  # type: ignore[assignment,method-assign]
-        cpu_vec_isa.valid_vec_isa_list = functools.partial(_best_set, all_sets)  # type: ignore[assignment]
+        isa.valid_vec_isa_list = functools.partial(_best_set, all_sets)
         if header is not None:
             codecache.write, codecache._precompile_header = noting, only_to_build  # type: ignore[assignment]
         yield
     finally:
-        cpu_vec_isa.valid_vec_isa_list = all_sets
+        isa.valid_vec_isa_list = all_sets
+        if environment is not None:
+            isa.python_subprocess_env = environment
         if probe is not None:
             VecISA._probe_load = probe  # type: ignore[method-assign]
         if header is not None:

@@ -59,7 +59,7 @@ class Handle:
 
 
 def main(messages: str, program: str, *options: str) -> None:
-    params = cli.commands["run"].make_context("run", [program, *options]).params
+    params = cli.commands["run"].make_context("run", [*options, program]).params
     Runs(resolve("run", [], params), lambda request, _: Handle(request, program, messages)).follow()
     print("the report")
 

@@ -25,7 +25,7 @@ def based(tool: Tool) -> Tool:
     tool.script.write_text(SOURCE)
     tool.add("MP102", line=2)
     tool.add("MP102", line=3)
-    result = tool("check", "train.py", "--baseline", "known.json", "--update-baseline")
+    result = tool("check", "--baseline", "known.json", "--update-baseline", "train.py")
     assert result.exit_code == 0, result.output
     assert "2 findings of this run written to " in result.stderr and "known.json." in result.stderr
     assert "No new findings; 2 in the baseline." in result.stdout
@@ -38,7 +38,7 @@ def known(tool: Tool) -> dict[str, int]:
 
 
 def check(tool: Tool, *options: str) -> tuple[int, str]:
-    result = tool("check", "train.py", "--baseline", "known.json", "--format", "concise", *options)
+    result = tool("check", "--baseline", "known.json", "--format", "concise", *options, "train.py")
     return result.exit_code, result.stdout + result.stderr
 
 
@@ -121,23 +121,23 @@ def test_each_entrypoint_and_mode_has_its_own_part(based: Tool) -> None:
     (based.folder / "eval.py").write_text("x = 1\n")
     findings = list(based.findings)
     based.findings.clear()
-    assert based("check", "eval.py", "--baseline", "known.json").exit_code == 0
-    based("run", "train.py", "--baseline", "known.json")
+    assert based("check", "--baseline", "known.json", "eval.py").exit_code == 0
+    based("run", "--baseline", "known.json", "train.py")
     assert known(based) == {"check train.py MP102 step": 2}, "what train.py finds is not gone because eval.py does not"
     based.findings += findings
-    assert based("check", "eval.py", "--baseline", "known.json").exit_code == 1
+    assert based("check", "--baseline", "known.json", "eval.py").exit_code == 1
 
 
 def test_a_program_that_fails_is_never_known(based: Tool) -> None:
     based.add("MP905", line=1)
-    assert based("check", "train.py", "--baseline", "known.json", "--update-baseline").exit_code == 1
+    assert based("check", "--baseline", "known.json", "--update-baseline", "train.py").exit_code == 1
     assert "check train.py MP905 " not in known(based)
 
 
 def test_a_failed_run_updates_nothing(based: Tool) -> None:
     based.kind = "failed"
     based.add("MP102", line=7)
-    result = based("check", "train.py", "--baseline", "known.json", "--update-baseline")
+    result = based("check", "--baseline", "known.json", "--update-baseline", "train.py")
     assert result.exit_code == 3 and "so the baseline was not updated" in result.stderr
     assert known(based) == {"check train.py MP102 step": 2}
 
@@ -145,7 +145,7 @@ def test_a_failed_run_updates_nothing(based: Tool) -> None:
 def test_hints_are_not_kept_but_information_is(based: Tool) -> None:
     based.add("MP204", line=1)
     based.add("MP301", line=7)
-    based("check", "train.py", "--baseline", "known.json", "--update-baseline")
+    based("check", "--baseline", "known.json", "--update-baseline", "train.py")
     assert known(based) == {"check train.py MP102 step": 2, "check train.py MP301 other": 1}
 
 
@@ -156,7 +156,7 @@ def test_the_table_names_it_relative_to_the_table(based: Tool, monkeypatch: pyte
     monkeypatch.chdir(below)
     result = based("check", "../train.py")
     assert result.exit_code == 0, result.output
-    assert f'baseline = "{based.folder / "known.json"}"  # ' in based("check", "../train.py", "--show-settings").output
+    assert f'baseline = "{based.folder / "known.json"}"  # ' in based("check", "--show-settings", "../train.py").output
 
 
 @pytest.mark.parametrize(
@@ -180,5 +180,5 @@ def test_a_baseline_that_can_not_be_used_is_status_2_before_anything_runs(
 
 
 def test_update_without_a_baseline_is_a_usage_error(tool: Tool) -> None:
-    result = tool("check", "train.py", "--update-baseline")
+    result = tool("check", "--update-baseline", "train.py")
     assert result.exit_code == 2 and "No baseline file" in result.stderr and tool.requests == []

@@ -198,20 +198,20 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
 def test_a_broken_budget_fails_check_and_run_and_can_be_silenced_where_it_stands(tool: Tool) -> None:
     tool.pyproject("[tool.magpy.budgets]\nguards = 5\n")
     tool.regions.append(RegionSummary("r", "module", NET, str(tool.script), 2, calls=3, captures=1, guards=6))
-    result = tool("check", "train.py", "--format", "concise")
+    result = tool("check", "--format", "concise", "train.py")
     assert result.exit_code == 1
     assert result.stdout.startswith("train.py:2:1: MP503 [error] module: Net has 6 guards; its budget is 5.\n")
     assert tool("run", "train.py").exit_code == 1, "a run fails on errors, and this is one"
-    assert tool("check", "train.py", "--ignore", "MP5").exit_code == 0
+    assert tool("check", "--ignore", "MP5", "train.py").exit_code == 0
     tool.script.write_text("loss.item()\nx = 1  # magpy: ignore[MP503]\n")
     assert tool("check", "train.py").exit_code == 0
-    assert '"guards": 5' in tool("check", "train.py", "--show-settings").stdout
+    assert '"guards": 5' in tool("check", "--show-settings", "train.py").stdout
 
 
 def test_a_budget_of_an_unknown_region_is_told_in_the_toml(tool: Tool) -> None:
     file = tool.pyproject('[tool.magpy.budgets.regions."module: Nett"]\nguards = 5\n')
     tool.regions.append(RegionSummary("r", "module", NET, str(tool.script), 2, calls=3))
-    result = tool("check", "train.py", "--format", "concise")
+    result = tool("check", "--format", "concise", "train.py")
     assert result.exit_code == 0, "another program may have it"
     said = "The budget `module: Nett` matches no region of this run; its regions: `module: Net`."
     assert f"{file.name}:2:1: MP507 [information] {said}\n" in result.stdout

@@ -93,9 +93,9 @@ def test_a_run_without_a_target_says_that_it_has_none() -> None:
 def test_on_the_command_line(tool: Tool) -> None:
     tool.pyproject("[tool.magpy.budgets]\nkernels = 4\n")
     tool.regions.append(NET)
-    plain = tool("check", "train.py", "--format", "concise")
+    plain = tool("check", "--format", "concise", "train.py")
     assert plain.exit_code == 0 and "MP507 [information] `kernels` of module: Net was not checked" in plain.stdout
     tool.kernels = TargetReport("cuda:sm_90", "H100 SXM", 1e12, 2.5, KERNELS)
-    limited = tool("check", "train.py", "--format", "concise", "--target", "h100")
+    limited = tool("check", "--format", "concise", "--target", "h100", "train.py")
     assert limited.exit_code == 1 and "MP508 [error] module: Net launches 5 kernels" in limited.stdout
     assert "MP507" not in limited.stdout

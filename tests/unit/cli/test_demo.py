@@ -58,7 +58,7 @@ def test_the_fix_makes_the_model_one_graph(tmp_path: Path, capsys: pytest.Captur
     lines[line - 1 : line + 1] = [lines[line].replace("    ", "", 1)]
     assert lines[line - 1].strip() in capsys.readouterr().out, "the text names this line"
     script.write_text("".join(lines))
-    fixed = tool(tmp_path, "check", "new/train.py", "--format", "json")
+    fixed = tool(tmp_path, "check", "--format", "json", "new/train.py")
     assert fixed.returncode == 0, fixed.stderr
     model = next(r for r in json.loads(fixed.stdout)["regions"] if r["kind"] == "module")
     assert model["graph_breaks"] == 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,3 +213,42 @@ def test_any_format_can_go_to_a_file(diff: Diff, tmp_path: Path) -> None:
     assert file.read_text() == plain.stdout
     refused = diff(report(), report(), "--output", str(tmp_path / "no" / "diff.txt"))
     assert refused.exit_code == 2 and "can't be written" in refused.stderr
+
+
+WRONG = [None, "x", 7, -1, 1.5, True, [], {}, [None], {"a": None}]
+GOLDEN = Path(__file__).parents[2] / "golden" / "formats" / "report.json"
+
+
+def _places(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield at
+    items = data.items() if isinstance(data, dict) else enumerate(data[:2]) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from _places(value, (*at, key))
+
+
+def _with(data: Any, at: tuple[Any, ...], value: Any) -> Any:
+    if not at:
+        return value
+    changed = copy.copy(data)
+    changed[at[0]] = _with(data[at[0]], at[1:], value)
+    return changed
+
+
+@pytest.mark.parametrize("share", [1, pytest.param(len(WRONG), marks=pytest.mark.slow)])
+def test_a_wrongly_typed_report_is_a_clear_error_or_compared(tmp_path: Path, share: int) -> None:
+    report = json.loads(GOLDEN.read_text())
+    wrong, good = tmp_path / "wrong.json", tmp_path / "good.json"
+    good.write_text(json.dumps(report))
+    forms, statuses = itertools.cycle(["text", "markdown", "json", "html"]), set()
+    for number, at in enumerate(_places(report)):
+        for value in (WRONG[number % len(WRONG)],) if share == 1 else WRONG:
+            wrong.write_text(json.dumps(_with(report, at, value)))
+            pair = [str(wrong), str(good)][:: 1 if number % 2 else -1]
+            result = CliRunner().invoke(cli, ["diff", "--format", next(forms), *pair])
+            assert result.exception is None or isinstance(result.exception, SystemExit), (at, value, result.exc_info)
+            statuses.add(result.exit_code)
+            if result.exit_code == 2:
+                assert f"{wrong} is not a report of this MagPy" in result.stderr
+    assert {0, 2} <= statuses
+    wrong.write_text("[" * 100_000)
+    assert CliRunner().invoke(cli, ["diff", str(wrong), str(good)]).exit_code == 2

@@ -61,7 +61,7 @@ class Tool:
         return Handle(Outcome("ok", None, None, "", Report(request.entrypoint, regions, found, {"total": 1.0}, steps=24)))
 
     def __call__(self, *args: str) -> Result:
-        return CliRunner().invoke(cli, ["check", "a.py", *args], prog_name="magpy-lsp", env={"COLUMNS": "80"})
+        return CliRunner().invoke(cli, ["check", *args, "a.py"], prog_name="magpy-lsp", env={"COLUMNS": "80"})
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ for step in range(100):
 @pytest.mark.slow
 def test_end_to_end(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    done = real(tmp_path, "check", "train.py", "--engine", "both", "--backend", "eager", "--steps", "8", "--format", "json")
+    done = real(tmp_path, "check", "--engine", "both", "--backend", "eager", "--steps", "8", "--format", "json", "train.py")
     assert done.returncode == 1, done.stderr.decode()
     report = json.loads(done.stdout)
     jsonschema.validate(report, report_schema())

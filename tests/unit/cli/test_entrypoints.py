@@ -72,6 +72,10 @@ HEAD = '[[tool.magpy.entrypoints]]\nname = "a"\nprogram = "a.py"\n[[tool.magpy.e
         (HEAD + "name = 'b'\nmodule = 'm'\nargs = 'x'", 8, "entrypoints.1.args",
          "must be a list of strings, not the string 'x'."),
         (HEAD + "name = 'b'\nmodule = 'm'\nenv = {A = 1}", 8, "entrypoints.1.env.A", "must be a string, not an integer."),
+        (HEAD + "name = 'b'\nmodule = 'm'\nenv = {'A=B' = '1'}", 8, "entrypoints.1.env.A=B",
+         "is not an environment variable: its name contains `=`."),
+        (HEAD + "name = 'b'\nmodule = 'm'\nenv = {A = \"1\\u0000\"}", 8, "entrypoints.1.env.A",
+         "is not an environment variable: it contains a null character."),
         (HEAD + "name = 'b'\nmodule = 'm'\ntimeout = 0", 8, "entrypoints.1.timeout",
          "must be a number of seconds above 0, not 0."),
         (HEAD + "module = 'm'", 5, "entrypoints.1", "has no `name`: add one to identify the entrypoint."),
@@ -159,7 +163,7 @@ def test_without_an_argument_all_run_with_their_own_settings(tool: Tool) -> None
 
 
 def test_one_is_chosen_by_name_and_has_the_terminal(tool: Tool) -> None:
-    assert tool("check", "train", "--steps", "2", "--", "--lr", "9").exit_code == 0
+    assert tool("check", "--steps", "2", "train", "--", "--lr", "9").exit_code == 0
     (request,) = tool.requests
     assert (request.args, request.steps, request.stdout, request.stdin) == (["--lr", "9"], 2, "inherit", "inherit")
 

@@ -39,7 +39,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 def test_messages_between_begin_and_end(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program.execute, "__defaults__", (launch,))
-    assert tool("run", "train.py", "--events", "events.jsonl").exit_code == 3
+    assert tool("run", "--events", "events.jsonl", "train.py").exit_code == 3
     found = lines(tool.folder / "events.jsonl")
     assert [event["type"] for event in found] == ["begin", "started", "step", "compiling", "done", "end"]
     assert found[0]["version"] == events.VERSION and found[0]["mode"] == "run"
@@ -62,7 +62,7 @@ def test_of_several_programs(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_file_that_can_not_be_written_is_told_before_anything_runs(tool: Tool) -> None:
-    done = tool("check", "train.py", "--events", "no/such/folder/events.jsonl")
+    done = tool("check", "--events", "no/such/folder/events.jsonl", "train.py")
     assert done.exit_code == 2 and "--events" in done.output and not tool.requests
 
 
@@ -89,7 +89,7 @@ def test_a_full_disk_ends_the_file_and_not_the_run(tool: Tool) -> None:
 def test_of_a_real_run(tmp_path: Path) -> None:
     text = "import torch\nmodel = torch.nn.Linear(3, 3)\nfor _ in range(3):\n    model(torch.ones(2, 3))\n"
     (tmp_path / "train.py").write_text(text)
-    done = real_tool(tmp_path, "check", "train.py", "--events", "events.jsonl")
+    done = real_tool(tmp_path, "check", "--events", "events.jsonl", "train.py")
     assert done.returncode == 0, done.stderr
     found = lines(tmp_path / "events.jsonl")
     kinds = [event["type"] for event in found]

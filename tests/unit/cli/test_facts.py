@@ -43,22 +43,22 @@ def test_a_fact_is_what_its_page_says_needs_no_action() -> None:
 def test_every_format_leaves_facts_out_by_default(tool: Tool, form: str) -> None:
     tool.add("MP102")
     tool.add("MP301")
-    short = tool("check", "train.py", "--format", form).stdout
+    short = tool("check", "--format", form, "train.py").stdout
     assert "MP102" in short and "MP301" not in short
-    assert "MP301" in tool("check", "train.py", "--format", form, "--details").stdout
+    assert "MP301" in tool("check", "--format", form, "--details", "train.py").stdout
 
 
 def test_json_has_everything(tool: Tool) -> None:
     tool.add("MP102")
     tool.add("MP301")
-    found = json.loads(tool("check", "train.py", "--format", "json").stdout)["findings"]
+    found = json.loads(tool("check", "--format", "json", "train.py").stdout)["findings"]
     assert [(f["code"], f["actionable"]) for f in found] == [("MP102", True), ("MP301", False)]
 
 
 @pytest.mark.parametrize("options", [["--select", "MP301"], ["--select", "MP3,MP1"], ["--fail-on", "information"]])
 def test_who_asks_for_a_fact_sees_it(tool: Tool, options: list[str]) -> None:
     tool.add("MP301")
-    assert "MP301 [information]" in tool("check", "train.py", *options).stdout
+    assert "MP301 [information]" in tool("check", *options, "train.py").stdout
 
 
 def test_a_severity_in_the_table_asks_for_its_code(tool: Tool) -> None:
@@ -72,6 +72,6 @@ def test_a_severity_in_the_table_asks_for_its_code(tool: Tool) -> None:
 
 def test_the_baseline_still_knows_facts(tool: Tool) -> None:
     tool.add("MP301")
-    assert "1 finding of this run written" in tool("check", "train.py", "--baseline", "b.json", "--update-baseline").stderr
-    out = tool("check", "train.py", "--baseline", "b.json", "--details").stdout
+    assert "1 finding of this run written" in tool("check", "--baseline", "b.json", "--update-baseline", "train.py").stderr
+    out = tool("check", "--baseline", "b.json", "--details", "train.py").stdout
     assert "No new findings; 1 in the baseline." in out

@@ -58,19 +58,19 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
 
 
 def test_the_program_runs_two_steps_for_the_target(tool: Tool) -> None:
-    result = tool("train.py", "--target", "a100", "--", "--lr", "3")
+    result = tool("--target", "a100", "train.py", "--", "--lr", "3")
     (request,) = tool.requests
     assert (request.target, request.steps, request.mode, request.args) == ("cuda:sm_80", 2, "check", ["--lr", "3"])
     assert result.exit_code == 0 and "train.py on H100 SXM (cuda:sm_90): 2 kernels in 2 graphs" in result.output
 
 
 def test_an_unknown_target_is_a_usage_error(tool: Tool) -> None:
-    result = tool("train.py", "--target", "tpu")
+    result = tool("--target", "tpu", "train.py")
     assert result.exit_code == 2 and "known: cuda:sm_80" in " ".join(result.output.split()) and not tool.requests
 
 
 def test_a_line_selects_kernels_and_shows_their_source(tool: Tool) -> None:
-    shown = tool("train.py", "--line", "model.py:9").output
+    shown = tool("--line", "model.py:9", "train.py").output
     assert "@triton.jit" in shown and "mm" not in shown
     assert "@triton.jit" not in tool("train.py").output
 
@@ -83,13 +83,13 @@ def test_a_line_of_the_script_follows_its_name(tool: Tool) -> None:
 
 
 def test_a_line_without_kernels_says_which_have_some(tool: Tool) -> None:
-    result = tool("train.py", "--line", "model.py:5")
+    result = tool("--line", "model.py:5", "train.py")
     assert result.exit_code == 2 and "kernels compute something of lines 3-4,9" in result.output
     assert "other is not listed: no" in result.output
 
 
 def test_only_the_kernels_of_a_line_are_compiled(tool: Tool) -> None:
-    tool("train.py", "--line", "model.py:9")
+    tool("--line", "model.py:9", "train.py")
     tool("train.py:7")
     tool("train.py")
     assert [request.target_line for request in tool.requests] == [("model.py", 9), (str(tool.script), 7), None]
@@ -102,22 +102,22 @@ def test_lines_follow_the_kernels_hottest_first(tool: Tool) -> None:
     shown = tool("train.py").output
     table = [line.split() for line in shown.partition("Lines, hottest first")[2].splitlines()[3:5]]
     assert table == [["30.0", "75.0%", "4", "train.py:1", "x", "=", "1"], "10.0 25.0% 1 (no line of the program)".split()]
-    assert "hottest" not in tool("train.py", "--line", "model.py:9").output
+    assert "hottest" not in tool("--line", "model.py:9", "train.py").output
 
 
 def test_a_graph_says_how_much_it_has_to_move(tool: Tool) -> None:
     tool.report = replace(REPORT, graphs=[TargetGraph("model", "forward", 9_000_000)])
     shown = " ".join(tool("train.py").output.split())
     assert "4 kernels, 0 of them memory-bound, move 22.0 MB; inputs and results alone are 9.0 MB" in shown
-    assert "inputs and results" not in tool("train.py", "--line", "model.py:9").output
+    assert "inputs and results" not in tool("--line", "model.py:9", "train.py").output
 
 
 def test_a_line_has_a_file(tool: Tool) -> None:
-    assert "is not FILE:LINE" in tool("train.py", "--line", "12").output
+    assert "is not FILE:LINE" in tool("--line", "12", "train.py").output
 
 
 def test_json_has_everything(tool: Tool) -> None:
-    result = tool("train.py", "--format", "json")
+    result = tool("--format", "json", "train.py")
     data = json.loads(result.stdout)
     assert data["kernels"][0]["code"]["ptx"] == ".target sm_90a" and data["problems"][0]["region"] == "other"
     report = Report("train.py", kernels=REPORT).to_json()
@@ -129,7 +129,7 @@ def test_a_check_leaves_ptx_out_unless_asked(tool: Tool, monkeypatch: pytest.Mon
     monkeypatch.setattr(program.execute, "__defaults__", (tool.launch,))
 
     def data(*args: str) -> Any:
-        result = CliRunner().invoke(cli, ["check", "train.py", "--format", "json", *args], prog_name="magpy-lsp")
+        result = CliRunner().invoke(cli, ["check", "--format", "json", *args, "train.py"], prog_name="magpy-lsp")
         assert result.exit_code in (0, 1), result.output
         found = json.loads(result.stdout)
         jsonschema.validate(found, report_schema())
@@ -146,7 +146,7 @@ def test_a_check_leaves_ptx_out_unless_asked(tool: Tool, monkeypatch: pytest.Mon
     assert without["kernels"][0]["code"]["triton"] == having["kernels"][0]["code"]["triton"] != ""
     assert without["kernels"][0]["lines"][0]["text"] == without["unfused"][0]["read"]["text"] == "x = 1"
     assert TargetReport.from_json(having) == tool.report
-    result = CliRunner().invoke(cli, ["check", "train.py", "--ptx"], prog_name="magpy-lsp")
+    result = CliRunner().invoke(cli, ["check", "--ptx", "train.py"], prog_name="magpy-lsp")
     assert result.exit_code == 2 and "use it with --target" in result.output
 
 
@@ -164,7 +164,7 @@ def test_a_run_without_a_report_says_so(tool: Tool) -> None:
 
 
 def test_a_target_needs_our_engine(tool: Tool) -> None:
-    args = ["check", "train.py", "--target", "h100", "--engine", "dynamo"]
+    args = ["check", "--target", "h100", "--engine", "dynamo", "train.py"]
     result = CliRunner().invoke(cli, args, prog_name="magpy-lsp")
     assert result.exit_code == 2 and "--target compiles MagPy's graphs" in result.output
 

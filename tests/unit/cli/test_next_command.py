@@ -30,13 +30,13 @@ def test_what_was_never_run_is_one_sentence_and_the_next_command(
     (tool.folder / "my python").symlink_to(sys.executable)
     tool.kind, tool.message = kind, "what is wrong."
     tool.add(code, message=tool.message)
-    result = tool("check", "train.py", *options)
+    result = tool("check", *options, "train.py")
     assert (result.exit_code, result.stdout) == (2, "")
     told, *following = result.stderr.splitlines()
     assert told == "magpy-lsp: what is wrong."
     assert len(following) == (next_line is not None)
     assert next_line is None or following[0].startswith(next_line.format(tool.folder))
-    as_json = tool("check", "train.py", "--format", "json", *options)
+    as_json = tool("check", "--format", "json", *options, "train.py")
     assert json.loads(as_json.stdout)["findings"][0]["code"] == code
 
 
@@ -77,4 +77,4 @@ def test_a_file_that_is_no_program_names_the_next_command(tool: Tool, name: str,
 
 def test_a_backend_that_fails_names_the_doctor(tool: Tool) -> None:
     tool.add("MP902", message="The backend inductor failed to compile the region (no C++ compiler).")
-    assert "hint: Run `magpy-lsp doctor`: it compiles a tiny graph" in tool("run", "train.py", "--details").stdout
+    assert "hint: Run `magpy-lsp doctor`: it compiles a tiny graph" in tool("run", "--details", "train.py").stdout

@@ -22,6 +22,7 @@ from click.testing import CliRunner, Result
 
 from lsp_server.cli import program
 from lsp_server.cli.follow import Runs
+from lsp_server.cli.kernels import kernels
 from lsp_server.cli.main import cli
 from lsp_server.cli.options import PROGRAM_ARGS
 from lsp_server.cli.program import exit_status
@@ -62,11 +63,12 @@ class Tool:
         self.kernels: TargetReport | None = None
         self.kind: Kind = "ok"
         self.message = ""
+        self.stopped_after: int | None = None
         self.requests: list[RunRequest] = []
 
     def launch(self, request: RunRequest, nproc: int = 1) -> FakeHandle:
         self.requests.append(request)
-        parts = {"step": self.step, "kernels": self.kernels}
+        parts = {"step": self.step, "kernels": self.kernels, "stopped_after": self.stopped_after}
         report = Report(request.entrypoint, self.regions, self.findings, {"total": 0.5}, **parts)
         return FakeHandle(Outcome(self.kind, None, None, self.message, report))
 
@@ -87,6 +89,7 @@ class Tool:
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
     made = Tool(tmp_path)
     monkeypatch.setattr(program.execute, "__defaults__", (made.launch,))
+    monkeypatch.setattr(kernels, "__defaults__", (made.launch,))
     monkeypatch.chdir(tmp_path)
     return made
 
@@ -120,13 +123,13 @@ def test_exit_status_of_check(tool: Tool, kind: Kind, codes: list[str], options:
     tool.kind = kind
     for code in codes:
         tool.add(code)
-    assert tool("check", "train.py", *options).exit_code == status
+    assert tool("check", *options, "train.py").exit_code == status
 
 
 def test_a_graph_break_does_not_make_a_run_fail(tool: Tool) -> None:
     tool.add("MP102")
     assert tool("run", "train.py").exit_code == 0
-    assert tool("run", "train.py", "--fail-on", "warning").exit_code == 1
+    assert tool("run", "--fail-on", "warning", "train.py").exit_code == 1
 
 
 def test_exit_status_is_a_function_of_outcome_and_findings() -> None:
@@ -147,10 +150,24 @@ def test_defaults(tool: Tool) -> None:
     assert (run.mode, run.steps, run.timeout, run.backend, run.stdout) == ("run", 0, None, "inductor", "inherit")
 
 
-def test_everything_after_two_dashes_is_the_programs(tool: Tool) -> None:
-    args = ["--steps", "9", "a b", "--", "-m", "--help", ""]
-    assert tool("check", "train.py", "--steps", "2", "--", *args).exit_code == 0
-    assert tool.requests[0].args == args and tool.requests[0].steps == 2
+@pytest.mark.parametrize("command", ["check", "run", "kernels"])
+@pytest.mark.parametrize("program", [["train.py"], ["-m", "package.train"], ["-mpackage.train"], ["--module=package.train"]])
+def test_everything_after_the_program_is_the_programs(tool: Tool, command: str, program: list[str]) -> None:
+    args = ["--steps", "9", "a b", "--", "-m", "--help", "--format=json", ""]
+    for between in ([], ["--"]):
+        result = tool(command, "--steps", "2", "--cwd=.", *program, *between, *args)
+        request = tool.requests.pop()
+        assert request.args == args and request.steps == 2 and (request.script is None) == (request.module is not None)
+        assert ("`--steps` stands after the script, so it goes to the program" in result.stderr) == (not between)
+    tool(command, *program, "--lr", "9")
+    assert tool.requests.pop().args == ["--lr", "9"]
+
+
+def test_a_program_that_was_stopped_is_told(tool: Tool) -> None:
+    tool.stopped_after = 3
+    assert "The program was stopped after 3 steps (`--steps`; 0 runs it to its end)." in tool("check", "train.py").stdout
+    assert json.loads(tool("check", "--format", "json", "train.py").stdout)["stopped_after"] == 3
+    assert "stopped after 3 steps" in tool("check", "--format", "markdown", "train.py").stdout
 
 
 def test_a_module_and_its_arguments(tool: Tool) -> None:
@@ -161,7 +178,7 @@ def test_a_module_and_its_arguments(tool: Tool) -> None:
 def test_options_reach_the_runner(tool: Tool) -> None:
     (tool.folder / "work").mkdir()
     result = tool(
-        "check", "train.py", "--python", sys.executable, "--cwd", "work", "--timeout", "1.5", "--backend", "eager"
+        "check", "--python", sys.executable, "--cwd", "work", "--timeout", "1.5", "--backend", "eager", "train.py"
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     request = tool.requests[0]
@@ -170,7 +187,7 @@ def test_options_reach_the_runner(tool: Tool) -> None:
 
 
 def test_python_may_be_the_folder_of_an_environment(tool: Tool) -> None:
-    assert tool("check", "train.py", "--python", sys.prefix).exit_code == 0
+    assert tool("check", "--python", sys.prefix, "train.py").exit_code == 0
     assert tool.requests[0].python == os.path.join(sys.prefix, "bin", "python")
 
 
@@ -181,7 +198,7 @@ def test_settings_of_the_table_and_the_command_line_above_them(tool: Tool) -> No
     )
     tool.add("MP102")
     assert tool("check", "train.py").exit_code == 0, "MP1 is ignored"
-    assert tool("check", "train.py", "--ignore", "MP2", "--fail-on", "warning").exit_code == 1
+    assert tool("check", "--ignore", "MP2", "--fail-on", "warning", "train.py").exit_code == 1
     request = tool.requests[0]
     assert (request.steps, request.timeout, request.backend) == (7, 9.0, "eager")
     assert (request.regions, request.call_policy) == (["a.b"], {"c.d": "pure"})
@@ -191,7 +208,7 @@ def test_settings_of_the_table_and_the_command_line_above_them(tool: Tool) -> No
     tool("run", "train.py")
     assert tool.requests[-1].steps == 0, "steps in the table are for check"
 
-    shown = tool("check", "train.py", "--steps", "2", "--show-settings")
+    shown = tool("check", "--steps", "2", "--show-settings", "train.py")
     assert shown.exit_code == 0
     assert f"timeout = 9.0  # {file}:3" in shown.output
     assert "steps = 2  # command line" in shown.output
@@ -215,24 +232,22 @@ def test_entrypoint_from_the_table(tool: Tool) -> None:
     ("args", "sentence"),
     [
         (["check"], "No program to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy]"),
-        (["check", "train.py", "-m", "x"], "Use either a script or -m MODULE, not both"),
-        (["check", "train.py", "data.csv"], "put the program's own arguments after `--`"),
-        (["check", "train.py", "--lr", "3"], "put options for your program after `--`"),
-        (["check", "train.py", "--select", "E501"], "'E501' is not a finding code or a prefix of one"),
-        (["check", "train.py", "--ignore", ","], "the list of codes is empty."),
-        (["check", "train.py", "--steps", "-1"], "--steps"),
-        (["check", "train.py", "--timeout", "0"], "--timeout"),
-        (["check", "train.py", "--fail-on", "warn"], "'warn' is not one of"),
-        (["check", "train.py", "--format", "xml"], "'xml' is not one of"),
-        (["check", "train.py", "--cwd", "nowhere"], "'nowhere' does not exist"),
-        (["check", "train.py", "--python", "nopython"], "no Python interpreter at 'nopython'; use the path of one"),
-        (["run", "train.py", "--backend", "tvm"], "'tvm' is not a backend; known: inductor, aot_eager, eager."),
-        (["check", "train.py", "--output", "nowhere/report.json"], "can't be written: the directory"),
-        (["check", "train.py", "--output", "."], "is a directory"),
-        (["check", "train.py", "--format", "sarif="], "names no file"),
-        (["check", "train.py", "--format", "sarif=."], "is a directory"),
-        (["check", "train.py", "--format", "json", "--format", "sarif"], "Only one --format can go to stdout: add a file"),
-        (["check", "train.py", "--format", "json=a", "--format", "sarif=./a"], "Two reports would go to"),
+        (["check", "--lr", "3", "train.py"], "options of your program stand after the script"),
+        (["check", "--select", "E501", "train.py"], "'E501' is not a finding code or a prefix of one"),
+        (["check", "--ignore", ",", "train.py"], "the list of codes is empty."),
+        (["check", "--steps", "-1", "train.py"], "--steps"),
+        (["check", "--timeout", "0", "train.py"], "--timeout"),
+        (["check", "--fail-on", "warn", "train.py"], "'warn' is not one of"),
+        (["check", "--format", "xml", "train.py"], "'xml' is not one of"),
+        (["check", "--cwd", "nowhere", "train.py"], "'nowhere' does not exist"),
+        (["check", "--python", "nopython", "train.py"], "no Python interpreter at 'nopython'; use the path of one"),
+        (["run", "--backend", "tvm", "train.py"], "'tvm' is not a backend; known: inductor, aot_eager, eager."),
+        (["check", "--output", "nowhere/report.json", "train.py"], "can't be written: the directory"),
+        (["check", "--output", ".", "train.py"], "is a directory"),
+        (["check", "--format", "sarif=", "train.py"], "names no file"),
+        (["check", "--format", "sarif=.", "train.py"], "is a directory"),
+        (["check", "--format", "json", "--format", "sarif", "train.py"], "Only one --format can go to stdout: add a file"),
+        (["check", "--format", "json=a", "--format", "sarif=./a", "train.py"], "Two reports would go to"),
         (["explain"], "Name a code, as in `magpy-lsp explain MP102`, or use --all."),
         (["explain", "--all", "MP102"], "Use either codes or --all, not both."),
         (["explain", "MP999"], "'MP999' is not a finding code; did you mean"),
@@ -276,7 +291,7 @@ def test_check_prints_findings_then_regions_then_totals(tool: Tool) -> None:
         "Net: one graph, 1 capture, 41 guards",
         "Found 1 finding (1 warning) in 1 file.",
     ]
-    assert tool("check", "train.py", "--details").stdout.splitlines()[-2:] == [
+    assert tool("check", "--details", "train.py").stdout.splitlines()[-2:] == [
         "Region Net (module): 3 calls, 1 capture, complete graph, 0 graph breaks, 41 guards, 0 side effects",
         "Found 1 finding (1 warning) in 1 file.",
     ]
@@ -285,7 +300,7 @@ def test_check_prints_findings_then_regions_then_totals(tool: Tool) -> None:
 def test_concise_and_statistics(tool: Tool) -> None:
     tool.add("MP102")
     tool.add("MP102", line=2)
-    out = tool("check", "train.py", "--format", "concise", "--statistics").stdout.splitlines()
+    out = tool("check", "--format", "concise", "--statistics", "train.py").stdout.splitlines()
     assert out[:2] == ["train.py:1:1: MP102 [warning] message", "train.py:2:1: MP102 [warning] message"]
     assert out[-1] == "     2  MP102  [warning]  A tensor's value is read by Python"
 
@@ -293,7 +308,7 @@ def test_concise_and_statistics(tool: Tool) -> None:
 def test_json_is_all_of_stdout_and_the_programs_stdout_goes_to_stderr(tool: Tool) -> None:
     tool.add("MP102")
     tool.regions.append(region())
-    result = tool("check", "train.py", "--format", "json", "--statistics")
+    result = tool("check", "--format", "json", "--statistics", "train.py")
     jsonschema.validate(json.loads(result.stdout), report_schema())
     assert tool.requests[0].stdout == "stderr"
     assert "MP102  [warning]" in result.stderr
@@ -301,13 +316,13 @@ def test_json_is_all_of_stdout_and_the_programs_stdout_goes_to_stderr(tool: Tool
 
 def test_output_file(tool: Tool) -> None:
     tool.add("MP102")
-    result = tool("check", "train.py", "--format", "json", "--output", "report.json")
+    result = tool("check", "--format", "json", "--output", "report.json", "train.py")
     assert result.exit_code == 1
     assert tool.requests[0].stdout == "inherit"
     assert json.loads((tool.folder / "report.json").read_text())["findings"][0]["code"] == "MP102"
     assert result.stdout == "No region was monitored.\nFound 1 finding (1 warning) in 1 file.\n"
     assert "the json report is in" in result.stderr
-    tool("check", "train.py", "--output", "report.txt", "--color", "always")
+    tool("check", "--output", "report.txt", "--color", "always", "train.py")
     text = (tool.folder / "report.txt").read_text()
     assert text.startswith("train.py:1:1: MP102 [warning]") and "\x1b" not in text
 
@@ -315,14 +330,14 @@ def test_output_file(tool: Tool) -> None:
 def test_several_formats_at_once(tool: Tool) -> None:
     tool.add("MP102")
     tool.regions.append(region())
-    result = tool("check", "train.py", "--format", "sarif=a.sarif", "--format", "json=a.json", "--format", "junit=a.xml")
+    result = tool("check", "--format", "sarif=a.sarif", "--format", "json=a.json", "--format", "junit=a.xml", "train.py")
     assert result.exit_code == 1 and tool.requests[0].stdout == "inherit"
     assert json.loads((tool.folder / "a.sarif").read_text())["runs"][0]["results"][0]["ruleId"] == "MP102"
     assert json.loads((tool.folder / "a.json").read_text())["findings"][0]["fingerprint"]
     assert "<failure" in (tool.folder / "a.xml").read_text()
     assert "    hint: " in result.stdout, "stdout keeps the full format"
     assert result.stderr.count("report is in") == 3
-    both = tool("check", "train.py", "--format", "github", "--format", "gitlab=g.json", "--output", "commands.txt")
+    both = tool("check", "--format", "github", "--format", "gitlab=g.json", "--output", "commands.txt", "train.py")
     assert (tool.folder / "commands.txt").read_text().startswith("::warning file=train.py,line=1")
     assert both.stdout.startswith("Net: one graph"), "with --output only the summary is left for stdout"
 
@@ -330,11 +345,11 @@ def test_several_formats_at_once(tool: Tool) -> None:
 @pytest.mark.parametrize("form", ["json", "sarif", "gitlab", "junit", "markdown"])
 def test_a_document_is_all_of_stdout(tool: Tool, form: str) -> None:
     tool.add("MP102")
-    result = tool("check", "train.py", "--format", form)
+    result = tool("check", "--format", form, "train.py")
     assert tool.requests[0].stdout == "stderr"
     assert "No region was monitored" not in result.stdout and "MP102" in result.stdout
     tool.kind, tool.message = "bad-entrypoint", "no such file"
-    assert tool("check", "train.py", "--format", form).stdout, "a reader always gets a document"
+    assert tool("check", "--format", form, "train.py").stdout, "a reader always gets a document"
 
 
 def test_output_that_can_not_be_written_after_all_is_status_2(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,22 +357,22 @@ def test_output_that_can_not_be_written_after_all_is_status_2(tool: Tool, monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    result = tool("check", "train.py", "--output", "report.txt")
+    result = tool("check", "--output", "report.txt", "train.py")
     assert result.exit_code == 2
     assert "No space left on device" in result.stderr
 
 
 def test_color(tool: Tool) -> None:
     tool.add("MP102")
-    assert "\x1b[" in tool("check", "train.py", "--color", "always").stdout
-    assert "\x1b[" not in tool("check", "train.py", "--color", "never").stdout
+    assert "\x1b[" in tool("check", "--color", "always", "train.py").stdout
+    assert "\x1b[" not in tool("check", "--color", "never", "train.py").stdout
     assert "\x1b[" not in tool("check", "train.py").stdout, "auto: this is no terminal"
 
 
 def test_comments_suppress_and_unused_ones_are_flagged(tool: Tool) -> None:
     tool.script.write_text("loss.item()  # magpy: ignore[MP102]\nx = 1  # magpy: ignore[MP301]\n")
     tool.add("MP102")
-    result = tool("check", "train.py", "--format", "concise")
+    result = tool("check", "--format", "concise", "train.py")
     assert result.exit_code == 0
     assert "train.py:2:24: MP912 [hint] This suppression is unused: there is no MP301 finding on this line." in result.stdout
     assert "Found 1 finding (1 hint) in 1 file; 1 suppressed." in result.stdout
@@ -373,7 +388,7 @@ def test_a_failed_program_is_told_once_and_its_findings_are_kept(tool: Tool) -> 
     assert result.exit_code == 3
     assert "MP102" in result.stdout and "train.py:2:1: MP905 [error] The program raised ValueError: no." in result.stdout
     assert result.stderr == ""
-    assert tool.message in tool("check", "train.py", "--ignore", "MP9").stderr, "hidden as a finding, so said on stderr"
+    assert tool.message in tool("check", "--ignore", "MP9", "train.py").stderr, "hidden as a finding, so said on stderr"
 
 
 def test_run_says_first_what_a_step_gains(tool: Tool) -> None:
@@ -383,7 +398,7 @@ def test_run_says_first_what_a_step_gains(tool: Tool) -> None:
     line = "Step: 1.00 ms compiled, 2.00 ms in plain Python (2.00x, 95 % interval 1.80 to 2.20). "
     assert out.startswith(line) and out.index(line) < out.index("Regions: eager and compiled")
     assert "Parts of a step" not in out, "none were measured"
-    assert json.loads(tool("run", "train.py", "--format", "json").stdout)["step"]["speedup"] == 2.0
+    assert json.loads(tool("run", "--format", "json", "train.py").stdout)["step"]["speedup"] == 2.0
     for limit, status in ((2.1, 0), (2.5, 1)):
         tool.pyproject(f"[tool.magpy.budgets]\nmin-speedup = {limit}\n")
         assert tool("run", "train.py").exit_code == status
@@ -403,8 +418,8 @@ def test_run_ends_with_the_table_and_shows_what_a_person_would_act_on(tool: Tool
     assert "1 fact that needs no action: `--details` shows it." in out
     assert "2.00x" in out and "no captures after step 3." in out
     assert out.index("MP102") < out.index("speed-up") < out.index("Total: ")
-    assert "MP301" not in tool("run", "train.py", "--format", "concise").stdout
-    assert "MP301" in tool("run", "train.py", "--format", "concise", "--details").stdout
+    assert "MP301" not in tool("run", "--format", "concise", "train.py").stdout
+    assert "MP301" in tool("run", "--format", "concise", "--details", "train.py").stdout
 
 
 # ---------------------------------------------------------------- the process itself

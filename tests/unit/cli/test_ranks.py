@@ -28,10 +28,10 @@ def test_the_number_of_processes_comes_from_the_option_then_the_entrypoint(
     monkeypatch.setattr(program.execute, "__defaults__", (launch,))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("[[tool.magpy.entrypoints]]\nname = 'ddp'\nprogram = 'train.py'\nnproc = 3\n")
-    for args in (["train.py"], ["ddp"], ["ddp", "--nproc-per-node", "2"]):
+    for args in (["train.py"], ["ddp"], ["--nproc-per-node", "2", "ddp"]):
         assert CliRunner().invoke(cli, ["check", *args]).exit_code == 0
     assert asked == [1, 3, 2]
-    assert "nproc = 3" in CliRunner().invoke(cli, ["check", "ddp", "--show-settings"]).output
+    assert "nproc = 3" in CliRunner().invoke(cli, ["check", "--show-settings", "ddp"]).output
 
 
 @pytest.mark.parametrize(("ranks", "shown"), [((), ""), ((1,), " (only rank 1)"), ((0, 2), " (only ranks 0, 2)")])

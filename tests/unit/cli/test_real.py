@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,7 +47,7 @@ def test_bad_programs(
 ) -> None:
     if source is not None:
         (tmp_path / "script.py").write_bytes(source)
-    done = tool(tmp_path, "check", "script.py", "--format", "concise", *options)
+    done = tool(tmp_path, "check", "--format", "concise", *options, "script.py")
     assert done.returncode == status
     assert stdout in done.stdout.decode() and stderr in done.stderr.decode()
     if "raises" in stdout or "raised" in stdout:
@@ -83,7 +85,7 @@ def test_without_torch_the_doctor_is_named(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     (tmp_path / "train.py").write_text("")
     env = {**ENV, "PYTHONPATH": str(ROOT)}  # MagPy alone, as if it were installed there
-    command = [*COMMAND, "check", "train.py", "--python", "bare"]
+    command = [*COMMAND, "check", "--python", "bare", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "has no torch: run `" in done.stderr
@@ -108,7 +110,7 @@ def test_without_a_compiler_the_doctor_is_named(tmp_path: Path) -> None:
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "i"),
     }
-    command = [*COMMAND, "run", "train.py", "--compile", "foreground", "--color", "never"]
+    command = [*COMMAND, "run", "--compile", "foreground", "--color", "never", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "MP902" in done.stdout and "hint: Run `magpy-lsp doctor`" in done.stdout
@@ -116,7 +118,7 @@ def test_without_a_compiler_the_doctor_is_named(tmp_path: Path) -> None:
 
 def test_json_stays_one_document_whatever_the_program_prints(tmp_path: Path) -> None:
     (tmp_path / "a b.py").write_text("import sys\nsys.stdout.buffer.write(bytes(range(256)))\nprint(sys.argv)\n")
-    done = tool(tmp_path, "check", "a b.py", "--format", "json", "--", "x y", "--help")
+    done = tool(tmp_path, "check", "--format", "json", "a b.py", "--", "x y", "--help")
     assert done.returncode == 1
     report = json.loads(done.stdout)
     jsonschema.validate(report, report_schema())
@@ -174,3 +176,59 @@ def test_ctrl_c_ends_several_programs_and_leaves_none(tmp_path: Path, several: b
     assert "bug in MagPy" not in out and "interrupted" in out
     if several:
         assert "a: interrupted; the findings up to that point follow." in out
+
+
+SECRETIVE = """
+import os, torch
+from torch import nn
+class Client:
+    def __init__(self):
+        self.auth_token = "first-of-client"
+        self.mode = "shown-of-client"
+client = Client()
+CONFIG = {"api_key": "k-of-config"}
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.password = b"bytes-of-model"
+    def forward(self, x):
+        if os.environ.get("DATA", "") and os.environ["HUB_TOKEN"] and CONFIG["api_key"] and self.password:
+            x = x + 1
+        if client.auth_token != "" and client.mode != "":
+            x = x + 1
+        return self.layer(x)
+model = Model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(8):
+    client.auth_token = "first-of-client" if i < 3 else "second-of-client"
+    optimizer.zero_grad()
+    model(torch.randn(2, 4)).sum().backward()
+    optimizer.step()
+raise RuntimeError("no login with " + os.environ["HUB_TOKEN"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_no_output_shows_a_secret(tmp_path: Path, command: str) -> None:
+    """The program's own lines and output are shown as they are."""
+    env = {**ENV, "HUB_TOKEN": "hub-of-environment", "DATA": "/data/of/environment"}
+    (tmp_path / "prog.py").write_text(SECRETIVE)
+    forms = [f"--format={form}=out/{form}" for form in ("json", "sarif", "markdown", "gitlab", "junit", "github")]
+    (tmp_path / "out").mkdir()
+    line = [*COMMAND, command, "--details", "--steps", "0", "--html", "out", "--events", "out/events", *forms, "prog.py"]
+    done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3, done.stderr
+    ours = done.stdout + done.stderr.replace("RuntimeError: no login with hub-of-environment", "")
+    texts = {"stdout and stderr": ours, **{file.name: file.read_text() for file in (tmp_path / "out").iterdir()}}
+    assert len(texts) == 10
+    own = sorted({line.strip() for line in SECRETIVE.splitlines() if "-of-" in line}, key=len, reverse=True)
+    for name, text in texts.items():
+        shown = html.unescape(re.sub(r"<(?!redacted)[^<>]*>", "", text)) if name == "index.html" else text
+        for line in own:  # the program's own, which are shown as they are
+            shown = shown.replace(line, "").replace(json.dumps(line)[1:-1], "")
+        for secret in ("first-of-client", "second-of-client", "k-of-config", "bytes-of-model", "hub-of-env", "'/data/of"):
+            at = shown.find(secret)
+            assert at < 0, (name, secret, shown[max(at - 200, 0) : at + 60])
+    assert "shown-of-client" in texts["json"] and "<redacted>" in texts["json"]

@@ -23,7 +23,7 @@ def table(folder: Path, target: str) -> None:
 @pytest.mark.parametrize(("args", "target"), [((), "cuda:sm_80"), (("--target", "B200"), "cuda:sm_100")])
 def test_kernels_of_the_tables_device(tool: Tool, args: tuple[str, ...], target: str) -> None:
     table(tool.script.parent, "a100")
-    tool("train.py", *args)
+    tool(*args, "train.py")
     assert tool.requests[0].target == target
 
 
@@ -38,9 +38,9 @@ def test_checks_for_the_tables_device(
     monkeypatch.setattr(program.execute, "__defaults__", (tool.launch,))
     monkeypatch.chdir(tmp_path)
     table(tmp_path, "H100")
-    CliRunner().invoke(cli, ["check", "train.py", *args])
+    CliRunner().invoke(cli, ["check", *args, "train.py"])
     assert tool.requests[0].target == target
-    shown: Any = CliRunner().invoke(cli, ["check", "train.py", "--show-settings", *args]).output
+    shown: Any = CliRunner().invoke(cli, ["check", "--show-settings", *args, "train.py"]).output
     assert ('target = "cuda:sm_90"  # ' in shown) == (not args), shown
 
 

@@ -21,7 +21,7 @@ class Watched:
     """A ``check --watch`` under way, read line by line."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        command = [*COMMAND, "check", "script.py", "--watch", "--format", "concise", *options]
+        command = [*COMMAND, "check", "--watch", "--format", "concise", *options, "script.py"]
         self.process = subprocess.Popen(
             command, cwd=folder, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -109,7 +109,7 @@ def test_what_counts_as_a_change(path: str, wanted: bool) -> None:
 
 
 def test_a_document_on_stdout_can_not_be_watched(folder: Path) -> None:
-    command = [*COMMAND, "check", "script.py", "--watch", "--format", "json"]
+    command = [*COMMAND, "check", "--watch", "--format", "json", "script.py"]
     done = subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "write a document to a file" in " ".join(done.stderr.split())
 

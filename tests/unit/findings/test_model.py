@@ -176,7 +176,10 @@ def test_schema_names_every_field() -> None:
     target = TargetReport("cuda:sm_90", "H100 SXM", 1.0, 2.5)
     written = Finding("MP102", "m", location(), ranks=(1,), steps=2, at_most_ms=1.0, step_ms=2.0).to_json()
     assert set(parts["finding"]["properties"]) == {*written, "fingerprint"}
-    assert {*schema["properties"]} == {*Report("t.py", step=StepReport(), kernels=target).to_json(), "comparison"}
+    assert {*schema["properties"]} == {
+        *Report("t.py", step=StepReport(), kernels=target, stopped_after=3).to_json(),
+        "comparison",
+    }
     for name in ("step", "step_part", "step_sample"):
         assert set(parts[name]["required"]) == set(parts[name]["properties"]), name
     assert tuple(parts["step_sample"]["properties"]["kind"]["enum"]) == STEP_KINDS

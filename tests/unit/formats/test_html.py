@@ -187,13 +187,13 @@ def test_the_command_line_writes_page_and_trace(tmp_path: Path, monkeypatch: pyt
     tool.add("MP102")
     monkeypatch.setattr(program.execute, "__defaults__", (tool.launch,))
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli, ["check", "train.py", "--html", "out/page", "--format", "json"])
+    result = CliRunner().invoke(cli, ["check", "--html", "out/page", "--format", "json", "train.py"])
     assert result.exit_code == 1 and tool.requests[0].details
     assert "loss.</u>item()" in (tmp_path / "out/page/index.html").read_text(encoding="utf-8")
     assert "traceEvents" in json.loads((tmp_path / "out/page/trace.json").read_text())
     assert "details" not in json.loads(result.stdout)
     assert f"the page is {tmp_path / 'out/page/index.html'}" in result.stderr
-    refused = CliRunner().invoke(cli, ["check", "train.py", "--html", "train.py/x"])
+    refused = CliRunner().invoke(cli, ["check", "--html", "train.py/x", "train.py"])
     assert refused.exit_code == 2 and "is a file" in refused.stderr and len(tool.requests) == 1
 
 
