@@ -29,7 +29,7 @@ from magpy_core._compat.cpython.live_objects import LiveObjects
 from magpy_core._compat.torch.compilers import import_inductor, inductor_is_imported
 from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
-from magpy_core.backends.cache import note_removed, removed_files
+from magpy_core.backends.cache import note_removed, prepare, removed_files
 from magpy_core.findings import Unsupported
 
 State = Literal["waiting", "running", "done", "failed"]
@@ -102,6 +102,7 @@ class Compilation:
     def start(self, work: Callable[[], object]) -> None:
         """Forks a process that does the work, twice. It returns True if it needed no compiler."""
         assert self._page is None
+        prepare()
         page = self._page = mmap.mmap(-1, _PAGE)
         self._starter = os.getpid()
         _beat(page)
