@@ -7,18 +7,20 @@ its record is removed before torch sees it. Key type: CodeCache. Does not import
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 LIMIT = 4 << 30
-_RECORD = "magpy-sizes.json"  # the size of each complete file
+_RECORD = "magpy-sizes.json"  # size and digest of each complete file
+_NOT_LOADED = (".gch", ".pch")  # large, and a compiler reads them, which notices damage
 _PRUNED = "magpy-pruned"
 _OWN_FILES = frozenset({_RECORD, _PRUNED})
 _LOCKS = "locks"
@@ -45,10 +47,28 @@ def runs_folder() -> Path:
     return usual_folder().parent / "runs"
 
 
+def loaded_folder(folder: Path) -> Path:
+    """The folder beside ``folder`` where running processes say which files of it they have loaded."""
+    return folder.parent / "loaded"
+
+
 def limit(environ: Mapping[str, str] = os.environ) -> int:
     """``MAGPY_CACHE_SIZE`` in bytes (``500M``, ``2G``); the default if it is unset or not a size."""
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)i?B?", environ.get("MAGPY_CACHE_SIZE", "").strip(), re.IGNORECASE)
     return LIMIT if found is None else int(found[1]) * _UNITS[found[2].upper()]
+
+
+def digest_of(file: Path) -> str:
+    """Of its content. Raises OSError if it can't be read."""
+    with open(file, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+class _Known(NamedTuple):
+    """What is recorded of a file. ``digest``: empty if none is."""
+
+    size: int
+    digest: str
 
 
 class File(NamedTuple):
@@ -68,6 +88,7 @@ class CodeCache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._read: tuple[tuple[int, ...], dict[str, _Known]] | None = None
 
     def refusal(self) -> str:
         """Why the folder, which is created if necessary, can't be used; empty if it can."""
@@ -107,6 +128,47 @@ class CodeCache:
         """The number of compiled graphs; a forward and its backward graph count as one."""
         return len({file.path.parent for file in self.files() if file.path.parent.parent.name == "aotautograd"})
 
+    # -- crashes -----------------------------------------------------------------------------------------------
+
+    def is_loading(self, files: Iterable[Path]) -> None:
+        """This process is about to load ``files`` and to run what is in them: if it crashes, they are removed."""
+        marker = self._marker(os.getpid())
+        known = _read_marker(marker)
+        names = [os.path.relpath(file, self.folder) for file in files]
+        with contextlib.suppress(OSError):
+            marker.parent.mkdir(mode=0o700, exist_ok=True)
+            _write(marker, json.dumps([known[0], sorted({*known[1], *names})]))
+
+    def has_loaded(self) -> None:
+        """What was being loaded has been."""
+        marker = self._marker(os.getpid())
+        known = _read_marker(marker)
+        _write(marker, json.dumps([sorted({*known[0], *known[1]}), []]))
+
+    def ended(self, pid: int, *, crashed: bool) -> int:
+        """The process has ended. Returns how many files were removed that it had loaded, because it crashed."""
+        marker = self._marker(pid)
+        loaded, loading = _read_marker(marker)
+        _removed(marker)
+        return self._drop([*loaded, *loading]) if crashed else 0
+
+    def remove_half_loaded(self) -> int:
+        """Removes files that a process was loading when it ended without a word; returns their number."""
+        removed = 0
+        for marker in list(loaded_folder(self.folder).glob("*.json")):
+            if marker.stem.isdecimal() and not _is_running(int(marker.stem)):
+                removed += self._drop(_read_marker(marker)[1])
+                _removed(marker)
+        return removed
+
+    def _marker(self, pid: int) -> Path:
+        return loaded_folder(self.folder) / f"{pid}.json"
+
+    def _drop(self, names: Iterable[str]) -> int:
+        paths = [self.folder / name for name in names if not name.startswith("..") and not os.path.isabs(name)]
+        inside = [each for path in paths if path.is_dir() for each in path.iterdir()]
+        return sum(map(_removed, [*paths, *inside]))
+
     # -- complete files ----------------------------------------------------------------------------------------
 
     def remove_incomplete(self) -> int:
@@ -120,7 +182,7 @@ class CodeCache:
             if known is None:
                 wrong = True  # the record itself is damaged
             elif name in known:
-                wrong = file.size != known[name]
+                wrong = file.size != known[name].size
             elif now - file.used > _RECENT_S:
                 wrong = True
             elif _is_library(name):  # empty while it is linked
@@ -135,15 +197,15 @@ class CodeCache:
         """Records all files as complete: a compilation has just ended. Skips files that another process is linking."""
         known = self._recorded()
         before = known or {}
-        sizes = {
-            name: file.size
+        files = {
+            name: self._known(file, before.get(name))
             for file in self.files()
             if not (name := self._name(file)).startswith(_LOCKS + os.sep)
             and not os.path.basename(name).startswith(".")
-            and (not _is_library(name) or before.get(name) == file.size or _is_complete(file.path))
+            and (not _is_library(name) or (name in before and before[name].size == file.size) or _is_complete(file.path))
         }
-        if sizes != known:
-            _write(self.folder / _RECORD, json.dumps(sizes))
+        if files != known:
+            _write(self.folder / _RECORD, json.dumps(files))
 
     def add(self, file: Path, text: str) -> bool:
         """Adds a complete file of ours; whether it could be written."""
@@ -155,15 +217,47 @@ class CodeCache:
         self.record()
         return file.exists()
 
-    def _recorded(self) -> dict[str, int] | None:
-        """The recorded sizes; None if the record is damaged."""
+    def removed_if_damaged(self, path: Path) -> bool:
+        """Looks at a file that is about to be loaded or executed, and removes it if its content differs from its record: a
+        failing disk leaves such files."""
+        recorded = (self._recorded() or {}).get(os.path.relpath(path, self.folder))
+        if recorded is None or not recorded.digest:
+            return False
         try:
-            found = json.loads((self.folder / _RECORD).read_text())
+            damaged = digest_of(path) != recorded.digest
+        except OSError:
+            return False
+        return damaged and _removed(path)
+
+    def _known(self, file: File, before: _Known | None) -> _Known:
+        if before is not None and before.size == file.size and before.digest:
+            return before  # not what it holds now, which may be damaged
+        digest = ""
+        if not file.location.endswith(_NOT_LOADED):
+            with contextlib.suppress(OSError):
+                digest = digest_of(file.path)
+        return _Known(file.size, digest)
+
+    def _recorded(self) -> dict[str, _Known] | None:
+        """What is recorded of each file; None if the record is damaged."""
+        record = self.folder / _RECORD
+        try:
+            state = record.stat()
+            if self._read is not None and self._read[0] == (state.st_mtime_ns, state.st_ino, state.st_size):
+                return self._read[1]
+            found = json.loads(record.read_text())
         except FileNotFoundError:
             return {}
         except (OSError, ValueError):
             return None
-        return found if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            return None
+        try:  # an earlier version recorded sizes only
+            files = {name: _Known(known, "") if type(known) is int else _Known(*known) for name, known in found.items()}
+        except TypeError:
+            return None
+        self._read = (state.st_mtime_ns, state.st_ino, state.st_size), files
+        return files
 
     def _name(self, file: File) -> str:
         """Its path from the folder on."""
@@ -221,6 +315,25 @@ def _insecure(folder: Path) -> str:
     if info.st_uid != os.geteuid():
         return f"{folder} belongs to another user"
     return f"{folder} can be written by others" if info.st_mode & 0o022 else ""
+
+
+def _read_marker(marker: Path) -> tuple[list[str], list[str]]:
+    """What a process has loaded, and what it is loading."""
+    try:
+        loaded, loading = json.loads(marker.read_text())
+        return [str(name) for name in loaded], [str(name) for name in loading]
+    except (OSError, ValueError, TypeError):
+        return [], []
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _is_library(name: str) -> bool:

@@ -32,7 +32,7 @@ from magpy_core._compat.cpython.live_objects import LiveObjects
 from magpy_core._compat.torch.compilers import import_inductor, inductor_is_imported
 from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
-from magpy_core.backends.cache import note_removed, removed_files
+from magpy_core.backends.cache import note_removed, prepare, removed_files
 from magpy_core.backends.fair_share import Account, FairShare, Reading
 from magpy_core.backends.processor_time import Waits, used_by, used_by_tree
 from magpy_core.findings import Unsupported
@@ -106,6 +106,7 @@ class Compilation:
     def start(self, work: Callable[[], object]) -> None:
         """Forks a process that does the work, twice. It returns True if it needed no compiler."""
         assert self._page is None
+        prepare()
         page = self._page = mmap.mmap(-1, _PAGE)
         self._starter, slot = os.getpid(), ACCOUNT.new_slot()
         _beat(page)

@@ -3,15 +3,21 @@ cache_problem."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from magpy_core._compat import code_cache
 from magpy_core._compat.torch.inductor_cache import caching_in, has_own_folder
 
 _checked: set[str] = set()
+_swept: set[str] = set()
 _lock = threading.Lock()
 _thread = threading.local()
 
@@ -23,32 +29,81 @@ class _Found:
     removed = 0
 
 
+class _Private:
+    """The folder of this process and of those that compile for it, while the usual one can't be used."""
+
+    folder: Path | None = None
+
+
 def _cache() -> code_cache.CodeCache | None:
-    """The folder, without incomplete files; None if torch's is used: because the user has set one, or ours can't be
-    trusted."""
+    """The folder, without incomplete files. If it can't be trusted, a private one for this run, not torch's default, which
+    anybody may have made. None if the user has set a folder of torch's. Raises OSError if no folder can be made."""
     if has_own_folder():
         return None
     cache = code_cache.CodeCache(code_cache.usual_folder())
     if refusal := cache.refusal():
         _Found.refusal = refusal  # reported as a finding; MagPy doesn't write to the program's log
-        return None
+        return code_cache.CodeCache(_private())
     with _lock:
+        if str(cache.folder) not in _swept:
+            _swept.add(str(cache.folder))
+            note_removed(cache.remove_half_loaded())
+            atexit.register(_ended, cache, os.getpid())
         if not _loads() and str(cache.folder) not in _checked:
             _checked.add(str(cache.folder))
             note_removed(cache.remove_incomplete())
     return cache
 
 
+def _private() -> Path:
+    """A new folder that only the user can enter, removed when this process ends."""
+    with _lock:
+        if _Private.folder is None:
+            _Private.folder = Path(tempfile.mkdtemp(prefix="magpy-"))
+            atexit.register(_remove_private, _Private.folder, os.getpid())
+        return _Private.folder
+
+
+def _ended(cache: code_cache.CodeCache, by: int) -> None:
+    if os.getpid() == by:
+        cache.ended(by, crashed=False)
+
+
+@contextmanager
+def loading_files(files: Sequence[Path]) -> Iterator[None]:
+    """In the block, ``files`` of the folder are loaded. If they crash this process, then or later, they will be removed."""
+    where = folder()
+    cache = None if where is None or where == _Private.folder else code_cache.CodeCache(where)
+    if cache is not None:
+        cache.is_loading(files)
+    yield
+    if cache is not None:
+        cache.has_loaded()
+
+
+def _remove_private(made: Path, by: int) -> None:
+    if os.getpid() == by:  # not in processes that the program or a compilation forked
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def prepare() -> None:
+    """Before another process compiles for this one: both use the same folder."""
+    with suppress(OSError):  # the compilation reports it
+        _cache()
+
+
 def folder() -> Path | None:
     """Where compiled code is kept; None if it is not."""
-    cache = _cache()
+    try:
+        cache = _cache()
+    except OSError:  # no folder can be made; a compilation reports it
+        return None
     return None if cache is None else cache.folder
 
 
 def keep_file(file: Path, text: str) -> bool:
     """Writes a file of ours in the folder; whether it was possible."""
-    cache = _cache()
-    return cache is not None and cache.add(file, text)
+    return (where := folder()) is not None and code_cache.CodeCache(where).add(file, text)
 
 
 def removed_files() -> int:
@@ -85,6 +140,12 @@ def loading() -> Iterator[None]:
         _thread.loads = before
 
 
+def _is_damaged(cache: code_cache.CodeCache, file: Path) -> bool:
+    removed = cache.removed_if_damaged(file)
+    note_removed(int(removed))
+    return removed
+
+
 @contextmanager
 def kept() -> Iterator[None]:
     """Inductor's compilations in the block use what was compiled before, and keep what they compile."""
@@ -92,9 +153,11 @@ def kept() -> Iterator[None]:
     if cache is None:
         yield
         return
-    with caching_in(cache.folder):
+    with caching_in(cache.folder, partial(_is_damaged, cache)) as used:
         yield
         if not _loads():
             cache.record()
+    with loading_files([Path(path) for path in used]):
+        pass
     if not _loads():
         cache.prune(code_cache.limit())

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import functools
 import types
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
 from magpy_core._compat.cpython.layout import bound_object, is_heap_type
+from magpy_core._compat.cpython.weak_caches import class_by_object
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import MODULES, UNKNOWN_MODULE, Module, Verdict
 
@@ -92,7 +92,7 @@ def _native_base(tp: type) -> type | None:
     return None
 
 
-native_base: Callable[[type], type | None] = functools.lru_cache(maxsize=4096)(_native_base)
+native_base: Callable[[type], type | None] = class_by_object(_native_base)
 
 
 def keeps_state(tp: type) -> bool:

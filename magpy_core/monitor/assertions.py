@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dis
-import functools
 from types import CodeType
 
+from magpy_core._compat.cpython.weak_caches import by_object
 from magpy_core.monitor.events import Site
 
 _MAX_INSTRUCTIONS = 80  # to build and raise the error
@@ -13,7 +13,7 @@ _CONTINUES = ("JUMP", "RETURN", "YIELD", "FOR_ITER", "SEND", "STORE_GLOBAL", "ST
             "STORE_DEREF", "DELETE", "PUSH_EXC_INFO", "BEFORE_WITH", "IMPORT")  # fmt: skip
 
 
-@functools.lru_cache(maxsize=1024)
+@by_object
 def _instructions(code: CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
     found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
     return found, {instr.offset: n for n, instr in enumerate(found)}

@@ -33,9 +33,9 @@ __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 OWN_DIRECTORY: Final[str] = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _CO_OPTIMIZED: Final = 0x1
 
-_MAX_CLONES: Final = 10_000
-_clones: dict[int, tuple[CodeType, CodeType | None]] = {}
-"""id(original code) -> (the original, kept alive; its clone, or None if it must not be instrumented)."""
+_clones: dict[int, tuple[CodeType, CodeType | None, int]] = {}
+"""id(original code) -> (the original, kept alive; its clone, or None if it must not be instrumented; how many references to
+the original there are because of this)."""
 
 _HEADROOM: Final = 200
 _SWITCH_INTERVAL: Final = 1e-4
@@ -75,8 +75,7 @@ class _ProcessWide:
             self._recordings -= 1
             if self._recordings:
                 return
-            if len(_clones) > _MAX_CLONES:  # a program that keeps creating new code
-                _clones.clear()
+            _forget_dead_code()
             if sys.getrecursionlimit() == self._raised_limit:  # otherwise the user has set it meanwhile
                 sys.setrecursionlimit(self._raised_limit - _HEADROOM)
             if sys.getswitchinterval() == self._short_interval:
@@ -108,12 +107,22 @@ def clone_of(code: CodeType) -> CodeType | None:
     known = _clones.get(id(code))
     if known is not None:
         return known[1]
-    clone = None
+    clone, before = None, sys.getrefcount(code)
     if code.co_flags & _CO_OPTIMIZED and not is_own_file(code.co_filename):
         clone = instrument(bypass(code) or original_of(code) or code)
         prepare_clone(clone)
-    _clones[id(code)] = (code, clone)
+    _clones[id(code)] = (code, clone, 0)
+    _clones[id(code)] = (code, clone, sys.getrefcount(code) - before)
     return clone
+
+
+def _forget_dead_code() -> None:
+    """Drop clones of code that nothing but its clone refers to (code objects have no weak references to each other: a clone
+    names its original in each of its sites)."""
+    in_here = 2  # the loop's variable, the argument
+    dead = [key for key, (code, _, ours) in _clones.items() if sys.getrefcount(code) <= ours + in_here]
+    for key in dead:
+        del _clones[key]
 
 
 class ForkedChild(RuntimeError):

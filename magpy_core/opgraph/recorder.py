@@ -17,6 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.torch.eval_frame import never_intercept
+from magpy_core._compat.torch.mode_reads import is_of_program
 from magpy_core._compat.torch.surroundings import dispatched_function
 from magpy_core._compat.torch.tensor_guards import has_own_functions, no_subclass_functions, no_torch_function
 from magpy_core._compat.torch.torch_state import PlainDispatchMode, resume_mode, suspend_mode
@@ -51,6 +52,8 @@ class OpRecorder(TorchFunctionMode):
             func = dispatched_function(func)  # it inspects the calling frames: call it directly from here
         except Exception as error:
             ops.failure = ops.failure or error.with_traceback(None)
+        if is_of_program(func):
+            return NotImplemented  # the program passes its own function to its subclasses: no mode of its own is in force
         if ops.failure is not None or ops.op_depth or _contained(ops, True, ops.host.paused):
             if func in BACKWARD:
                 ops.leaves.replicas.run_hooks()

@@ -11,8 +11,8 @@ import torch
 
 from magpy_core._compat.cpython.layout import bound_object
 from magpy_core._compat.torch.function_apply import applied_class
+from magpy_core._compat.torch.mode_reads import MODE_READS, arguments_of, asks_to_dispatch
 from magpy_core._compat.torch.scripts import SCRIPTED
-from magpy_core._compat.torch.surroundings import watched
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
@@ -30,11 +30,6 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
 
-FAST_PATHS = frozenset(
-    cls.forward.__code__
-    for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
-)
-"""These compute differently if a mode is active: MagPy's own mode must not count."""
 _MOST_OPERATIONS = 30_000  # of a graph: a compiler takes hours for more, and the recording is slow
 
 
@@ -123,6 +118,10 @@ class Dispatch(Tracker):
         else:
             self._instance(site, fn, args, kwargs)
 
+    def constructed_natively(self, cls: type) -> None:
+        """Native code is about to call ``cls``."""
+        self.nodes.scripts.tensors_from_native_code(cls)
+
     def _partial(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         node = self.refgraph.node(fn)
         if node is not None:
@@ -155,8 +154,9 @@ class Dispatch(Tracker):
 
     def _builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
-        if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
-            self.basics.stack.expect(lambda result: watched(args))
+        if type(fn) is types.BuiltinFunctionType and fn in MODE_READS:
+            self._modes_read(site, fn, args)
+            return
         if fn.__name__ == "from_numpy" and len(args) == 1 and self.facts.arrays.is_plain_array(args[0]):
             self.nodes.constructors.from_array(site, args[0])
             self.facts.arrays.mark_shared(args[0])
@@ -170,6 +170,16 @@ class Dispatch(Tracker):
             self.calls.native.class_method(site, fn, owner, args, kwargs)
         else:
             self.calls.methods.call(site, owner, fn.__name__, args, kwargs, fn)
+
+    def _modes_read(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+        """The program asks which modes are in force: MagPy's own don't count, except for a function of torch that passes
+        itself to them."""
+        if asks_to_dispatch(site.code):
+            return
+        for value in arguments_of(fn, args):
+            self.facts.classes.member(type(value), "__torch_function__", site)
+        own = (self.ledger.ops.recorder, self.ledger.ops.shadow)
+        self.basics.stack.expect(lambda result: MODE_READS[fn](fn, result, args, own), self.nodes.scripts.asks_for_modes)
 
     def _descriptor(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``list.append(x, 1)``, ``object.__setattr__(o, "a", 1)``: a method called through its class."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any
 
+from magpy_core._compat.torch.mode_reads import reads_modes
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.positions import past_own_frames
@@ -74,7 +75,7 @@ class Frames(Tracker):
         filename = code.co_filename
         if self.nodes.one_node.applied_by_library(frame):
             return False
-        if is_compiler_wrapper(code):
+        if is_compiler_wrapper(code) or reads_modes(code):
             return True
         if is_library_file(filename) or is_own_file(filename):
             if code.co_argcount:

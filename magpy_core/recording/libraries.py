@@ -10,6 +10,7 @@ import types
 
 import torch
 
+from magpy_core._compat.cpython.weak_caches import by_object
 from magpy_core._compat.torch.dynamo import bypass
 
 TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
@@ -56,7 +57,7 @@ def is_compiler_wrapper(code: types.CodeType) -> bool:
     return code.co_filename == _COMPILER_WRAPPERS and bypass(code) is not None
 
 
-@functools.lru_cache(maxsize=4096)
+@by_object
 def _code_is_one_operation(code: types.CodeType) -> bool:
     return "handle_torch_function" in code.co_names or code.co_name in ("boolean_dispatch", "wrapped")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from magpy_core._compat.cpython.layout import by_type
+from magpy_core._compat.cpython.weak_caches import by_object
 from magpy_core.refgraph.kinds import is_a, is_heap_type
 
 ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
@@ -39,7 +39,7 @@ def _own_dict(obj: Any) -> Any:
 _LAYOUT = frozenset({"__vectorcalloffset__", "__dictoffset__", "__weaklistoffset__"})
 
 
-@by_type
+@by_object
 def slot_names(tp: type) -> tuple[str, ...]:
     """Names of ``__slots__`` members along the MRO of a Python class."""
     return tuple(

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.cpython.layout import by_type
 from magpy_core._compat.cpython.layout import is_heap_type as is_heap_type
+from magpy_core._compat.cpython.weak_caches import by_object
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.refgraph.weak import ObjectRef
@@ -55,7 +55,7 @@ def is_device_properties(tp: type) -> bool:
     return tp.__name__ == "_CudaDeviceProperties" and tp.__module__ == "torch._C"
 
 
-@by_type
+@by_object
 def kind_of_type(tp: type) -> int:
     """The kind of exact instances of a type."""
     if tp in _SCALAR_TYPES:
@@ -90,7 +90,7 @@ DICT_VIEWS: tuple[type, ...] = (
 """Views of a dict, from which Python code can't get the dict."""
 
 
-@by_type
+@by_object
 def holds_memory(tp: type) -> bool:
     """Whether objects of a type hold memory that can change unobserved: NumPy arrays, bytearrays, views, mapped files."""
     return any(
@@ -101,7 +101,7 @@ def holds_memory(tp: type) -> bool:
     )
 
 
-@by_type
+@by_object
 def _in_numpy(tp: type) -> frozenset[str]:
     """The names of the NumPy classes that a type is derived from."""
     return frozenset(k.__name__ for k in tp.__mro__ if k.__module__ == "numpy")
@@ -117,7 +117,7 @@ def is_numpy_value(tp: type) -> bool:
     return not _in_numpy(tp).isdisjoint(("generic", "dtype", "ufunc", "_ArrayFunctionDispatcher"))
 
 
-@by_type
+@by_object
 def has_finalizer(cls: type) -> bool:
     """Whether user code runs when an instance is deallocated: a ``__del__`` in Python."""
     own = next((k.__dict__["__del__"] for k in cls.__mro__ if "__del__" in k.__dict__), None)

@@ -118,6 +118,7 @@ class _Program:
 
     def _install(self) -> None:
         self.monitoring = Monitoring(self._request, self._channel, self.clock)
+        self._sources.report_to(self.monitoring.add)
         self.clock.on_step = self.monitoring.stepped
         self._discovery = Discovery(self.monitoring)
         atexit.register(self._ended)  # registered first, so called last: the program's own atexit functions count
@@ -177,7 +178,8 @@ class _Program:
         text = tracebacks.text_of(exc, 300)
         what = f"{type(exc).__name__}: {text}" if text else type(exc).__name__
         if self.entry.bad_source is not None:
-            message = f"{self.entry.script} has a syntax error ({text}): fix it and run again."
+            problem = f"has a syntax error ({text})" if isinstance(exc, SyntaxError) else f"can't be compiled ({what})"
+            message = f"{self.entry.script} {problem}: fix it and run again."
         else:
             when = f"in step {self.clock.count + 1}" if self.clock.count else "before its first step ended"
             where = f" at {os.path.relpath(place['file'])}:{place['line']}" if place else ""

@@ -36,7 +36,7 @@ class Entrypoint:
         self.script, self.module, self.args = script, module, args
         self._code: CodeType | None = None
         self._importer = False
-        self.bad_source: SyntaxError | None = None
+        self.bad_source: Exception | None = None
         self.file = os.path.join(os.getcwd(), script) if script is not None else ""
 
     @property
@@ -83,6 +83,8 @@ class Entrypoint:
             self._code = self._read_compiled(script) if script.endswith(".pyc") else compiler(data, self.file)
         except (SyntaxError, ValueError) as exc:  # ValueError: null bytes, on 3.11.0 to 3.11.3
             self.bad_source = _as_interpreter_error(exc, data, self.file)
+        except Exception as exc:  # Python's own limits: RecursionError, MemoryError, OverflowError
+            self.bad_source = exc
 
     def _read_compiled(self, script: str) -> CodeType | None:
         try:
@@ -153,16 +155,26 @@ def _as_interpreter_error(exc: Exception, data: bytes, filename: str) -> SyntaxE
     """The error with the interpreter's message for a file, which sometimes differs from that of ``compile``."""
     if b"\0" in data:
         before = data.split(b"\0")[0].split(b"\n")
+        if (bad := _not_utf8(b"\n".join(before), filename)) is not None:
+            return bad  # Python reads line by line
         text = before[-1].decode("utf-8", "replace")
         return SyntaxError("source code cannot contain null bytes", (filename, len(before), 0, text))
     error = exc if isinstance(exc, SyntaxError) else SyntaxError(str(exc))
-    if str(error.msg).startswith("(unicode error) 'utf-8' codec can't decode"):
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError as bad:
-            line = data.count(b"\n", 0, bad.start) + 1
-            return SyntaxError(
-                f"Non-UTF-8 code starting with '\\x{data[bad.start]:02x}' in file {filename} on line {line}, "
-                "but no encoding declared; see https://peps.python.org/pep-0263/ for details"
-            )
+    said = str(error.msg)
+    if said.startswith("(unicode error) 'utf-8' codec can't decode"):
+        return _not_utf8(data, filename) or error
+    if said.startswith(("unknown encoding: ", "encoding problem: ")):
+        return SyntaxError(f"encoding problem: {said.partition(': ')[2]}")
     return error
+
+
+def _not_utf8(data: bytes, filename: str) -> SyntaxError | None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as bad:
+        line = data.count(b"\n", 0, bad.start) + 1
+        return SyntaxError(
+            f"Non-UTF-8 code starting with '\\x{data[bad.start]:02x}' in file {filename} on line {line}, "
+            "but no encoding declared; see https://peps.python.org/pep-0263/ for details"
+        )
+    return None

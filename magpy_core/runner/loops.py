@@ -8,9 +8,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.runner.step_bodies import StepBody
-from magpy_core.stretches.loops import cut_loops, may_train
+from magpy_core.stretches.loops import cut_loops
 from magpy_core.stretches.originals import cut_codes
 from magpy_core.stretches.stretch import Stretch
 
@@ -25,12 +24,8 @@ class Loops:
         self._discovery = discovery
         self._has_torch = False
 
-    def cut(self, tree: ast.Module, source: bytes, filename: str) -> Callable[[CodeType], CodeType] | None:
-        """Cuts the loops in ``tree``. Returns what is to be done with its compiled code; None: there are none."""
-        if not may_train(source):
-            return None
-        with no_warnings():  # of the source: they are given when ``tree`` is compiled
-            code = compile(source, filename, "exec", dont_inherit=True)
+    def cut(self, tree: ast.Module, code: CodeType, filename: str) -> Callable[[CodeType], CodeType]:
+        """Cuts the loops in ``tree``, the source of ``code``. Returns what is to be done with its compiled code."""
         finish = cut_loops(tree, filename, code, self._receiver)[1]
 
         def finish_and_keep(compiled: CodeType) -> CodeType:

@@ -10,11 +10,40 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
+from typing import Protocol
 
+from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.runner.loops import Loops
 from magpy_core.runner.named import NamedRegions
-from magpy_core.runner.tracebacks import is_user
+from magpy_core.runner.tracebacks import is_ours, is_user
 from magpy_core.stretches.loops import may_train
+
+_DEEP_HINT = "Move the long chain of `elif`, or the expression with hundreds of terms, to another file."
+
+
+class AddFinding(Protocol):
+    def __call__(self, code: str, message: str, *, file: str, hint: str = "") -> None: ...
+
+
+def _compiled(source: bytes, filename: str) -> CodeType:
+    """Compiled as Python does. For the script itself, there are frames of the runner below, which count as nesting."""
+    frames = _frames_below_the_script()
+    if not frames:
+        return compile(source, filename, "exec", dont_inherit=True)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + frames)
+    try:
+        return compile(source, filename, "exec", dont_inherit=True)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _frames_below_the_script() -> int:
+    """The number of frames, if none of them is the program's; otherwise 0."""
+    frame, count = sys._getframe(), 0
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+        frame, count = frame.f_back, count + 1
+    return count + 1 if frame.f_back is None else 0
 
 
 class Sources:
@@ -22,21 +51,53 @@ class Sources:
 
     def __init__(self, named: NamedRegions, loops: Loops | None) -> None:
         self._named, self._loops = named, loops
+        self._failures: list[tuple[str, str, Exception]] = []
+        self._add: AddFinding | None = None
 
     def compile(self, source: bytes, filename: str, module: str = "__main__") -> CodeType:
-        """Like the built-in ``compile`` of a module."""
+        """Like the built-in ``compile`` of a module: what it raises and warns of is Python's own. Source that can't be
+        analysed is compiled as it is."""
+        plain = _compiled(source, filename)
         wanted = self._named.wanted(module)
         cuts = self._loops is not None and is_user(filename) and may_train(source)
-        if not wanted and not cuts:
-            return compile(source, filename, "exec", dont_inherit=True)
-        tree = ast.parse(source, filename)
-        finish = self._loops.cut(tree, source, filename) if cuts and self._loops is not None else None
-        if wanted:
-            self._named.mark(tree, wanted)
-        code = compile(tree, filename, "exec", dont_inherit=True)
-        if finish is not None:
-            code = finish(code)
-        return self._named.replace_marks(code, wanted) if wanted else code
+        if cuts and (code := self._changed(plain, source, filename, wanted, self._loops)) is not None:
+            return code
+        return (self._changed(plain, source, filename, wanted, None) if wanted else None) or plain
+
+    def _changed(
+        self, plain: CodeType, source: bytes, filename: str, wanted: dict[str, str], loops: Loops | None
+    ) -> CodeType | None:
+        """The code with the named regions and the cut loops; None if the analysis fails, which is reported."""
+        try:
+            with no_warnings():  # of the source: Python has given them
+                tree = ast.parse(source, filename)
+                finish = None if loops is None else loops.cut(tree, plain, filename)
+                if wanted:
+                    self._named.mark(tree, wanted)
+                code = compile(tree, filename, "exec", dont_inherit=True)
+            code = code if finish is None else finish(code)
+            return self._named.replace_marks(code, wanted) if wanted else code
+        except (
+            Exception
+        ) as error:  # trees are walked by recursion, and sources may be as deep as Python's own compiler allows
+            self._failures.append((filename, "training loops" if loops is not None else "named functions", error))
+            self._report_failures()
+            return None
+
+    def report_to(self, add: AddFinding) -> None:
+        """What findings go to: those on the script itself wait until there is a report."""
+        self._add = add
+        self._report_failures()
+
+    def _report_failures(self) -> None:
+        while self._add is not None and self._failures:
+            file, what, error = self._failures.pop(0)
+            if isinstance(error, RecursionError):
+                text = f"The {what} in this file are not captured as such: its source is nested too deeply for MagPy."
+                self._add("MP406", text, file=file, hint=_DEEP_HINT)
+            else:
+                why = f"{type(error).__name__}: {error}"
+                self._add("MP901", f"MagPy could not look for the {what} in this file ({why}).", file=file)
 
     def install(self) -> None:
         if self._named.names or self._loops is not None:

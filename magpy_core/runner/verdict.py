@@ -8,6 +8,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from magpy_core._compat.code_cache import CodeCache, usual_folder
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
 from magpy_core.runner.protocol import Captured, Done, Exit, Failed, Message, too_long
 from magpy_core.runner.request import Kind, Outcome, RunRequest
@@ -25,6 +26,7 @@ _ADVICE = {
     signal.SIGFPE: "native code crashed: run `python -X faulthandler` to see where",
     signal.SIGILL: "a library was built for another processor: install one built for this machine",
 }
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
 
 
 class Collector:
@@ -108,6 +110,10 @@ class Collector:
         kind, code, message, place = self._decide(noise, report)
         own = [] if code is None else [Finding(code, message, self._location(place))]
         own += [Finding("MP901", too_long(size), self._location(None)) for size in left_out[:1]]
+        if removed := self._code_of_a_crash():
+            files = "a file of the cache was" if removed == 1 else f"{removed} files of the cache were"
+            text = f"The program crashed and had loaded compiled code: {files} removed; the next run compiles it again."
+            own.append(Finding("MP405", text, self._location(None)))
         report.findings += own
         remaining: list[Message] = [{"type": "finding", "finding": finding.to_json()} for finding in own]
         remaining.append({"type": "done", "report": report.to_json()})
@@ -116,6 +122,14 @@ class Collector:
         if kind == "ok":
             message, exit_code, number = "", 0, None
         return remaining, Outcome(kind, exit_code, number, message, report)
+
+    def _code_of_a_crash(self) -> int:
+        """How many files of compiled code were removed, because the program had loaded them and crashed."""
+        if self.pid is None or self.request.mode != "run":
+            return 0
+        cache = CodeCache(usual_folder(os.environ if self.request.env is None else self.request.env))
+        number = None if self._exit is None else self._exit["signal"]
+        return cache.ended(self.pid, crashed=number in _CRASHES)
 
     def _decide(self, noise: list[str], report: Report) -> tuple[Kind, str | None, str, dict[str, Any] | None]:
         """Kind, finding code, message, place."""

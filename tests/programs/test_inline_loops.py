@@ -13,7 +13,7 @@ import pytest
 from magpy_core.findings.report import report_schema
 from magpy_core.runner.request import SESSIONS
 from tests.programs import inline
-from tests.programs.runner_help import Ran, plainly, under_magpy, write
+from tests.programs.runner_help import Ran, environment, plainly, under_magpy, write
 from tests.programs.spare import printed
 
 FOLDER = Path(inline.__file__).parent
@@ -363,3 +363,33 @@ def test_counters_of_the_loop_are_no_reason_to_capture_again(tmp_path: Path) -> 
     (region,) = of_steps(ran)
     (recompile,) = region.recompiles
     assert recompile.name.endswith(".grad"), "the first step has none"
+
+
+@pytest.mark.slow
+def test_source_too_deep_to_look_for_loops_runs_as_it_is(tmp_path: Path) -> None:
+    chain = "\n".join(f"    elif k == {i}: return {i}" for i in range(1, 500))
+    source = f"""
+import torch
+
+def pick(k):
+    if k == 0: return 0
+{chain}
+
+def train():
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(4):
+        optimizer.zero_grad()
+        model(torch.ones(2, 2)).square().mean().backward()
+        optimizer.step()
+    return i
+
+total = {" + ".join(["1"] * 600)}
+print(__name__, pick(499), total, train())
+"""
+    (tmp_path / "deep.py").write_text(source)
+    (tmp_path / "prog.py").write_text("import deep\n" + source)
+    env = environment()
+    del env["MAGPY_COMPILE"]
+    ran = run(tmp_path, compile="background", env=env)
+    assert ran.stdout == plainly(tmp_path, "prog.py").stdout and ran.codes.count("MP406") == 2

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dis
-import functools
 import weakref
 from types import CodeType
+
+from magpy_core._compat.cpython.weak_caches import by_object
 
 _SWAPS = ("SWAP", "ROT_TWO")  # before an attribute is stored
 _STORES = ("STORE_DEREF", "STORE_GLOBAL", "STORE_NAME")
@@ -25,7 +26,7 @@ def count_also(code: CodeType, names: frozenset[str]) -> None:
     _also[code] = names
 
 
-@functools.lru_cache(maxsize=1024)
+@by_object
 def _augmented(code: CodeType) -> frozenset[str]:
     found = set()
     last: list[dis.Instruction] = []

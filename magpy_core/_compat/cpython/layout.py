@@ -6,19 +6,13 @@ further memory belongs to C code. Key functions: ``native_state``, ``is_heap_typ
 
 from __future__ import annotations
 
-import functools
 import struct
 import types
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
+
+from magpy_core._compat.cpython.weak_caches import class_by_object
 
 _POINTER = struct.calcsize("P")
-_T = TypeVar("_T")
-
-
-def by_type(find: Callable[[type], _T]) -> Callable[[type], _T]:
-    """Caches the results of ``find`` by type."""
-    return functools.lru_cache(maxsize=4096)(find)
 
 
 def is_heap_type(tp: type) -> bool:
@@ -34,7 +28,7 @@ def _own_native_state(tp: type, base: type) -> bool:
     return tp.__basicsize__ - base.__basicsize__ > shown * _POINTER
 
 
-@by_type
+@class_by_object
 def native_state(tp: type) -> type | None:
     """The class among ``tp`` and its layout bases that has state in C (``int``, ``re.Match``, a pybind class); None for a
     class whose instances have only ``__dict__`` and slots."""

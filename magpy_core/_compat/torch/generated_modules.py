@@ -20,6 +20,8 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.code_cache import digest_of
+
 Call = Callable[[list[Any]], Any]
 
 _PARTS = frozenset({"Runner", "runner", "call"})  # what a generated module defines to be called
@@ -108,7 +110,7 @@ def _kernel(value: Any, library: ModuleType, folder: Path) -> list[Any]:
     file, name = Path(str(library.__file__)), str(getattr(value, "__name__", ""))
     if not file.is_relative_to(folder) or getattr(library, name, None) is not value:
         raise _Unknown(name)
-    return [_LIBRARIES, library.__name__, str(file.relative_to(folder)), file.stat().st_size, name]
+    return [_LIBRARIES, library.__name__, str(file.relative_to(folder)), digest_of(file), name]
 
 
 def _function(value: Any) -> list[Any]:
@@ -180,12 +182,13 @@ def _found(origin: list[Any], folder: Path) -> Any:
     return getattr(_library(what[0], folder / what[1], what[2]), what[3])
 
 
-def _library(name: str, file: Path, size: int) -> ModuleType:
-    """A library of kernels, as torch loads it; if torch has loaded it, it is the same one."""
-    if file.stat().st_size != size:
-        raise OSError(f"{file} has changed")
+def _library(name: str, file: Path, digest: str) -> ModuleType:
+    """A library of kernels, as torch loads it; if torch has loaded it, it is the same one. Loading or calling a damaged one
+    would end the process."""
     if (known := sys.modules.get(name)) is not None:
         return known
+    if digest_of(file) != digest:
+        raise OSError(f"{file} has changed")
     before = os.environ.get(_POINTERS)
     # by which the library finds the function that reads tensors
     os.environ[_POINTERS] = str(torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr)  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,10 @@ def seems_to_have_own_folder() -> bool:
 
 
 @contextmanager
-def caching_in(folder: Path) -> Iterator[None]:
+def caching_in(folder: Path, is_damaged: Callable[[Path], bool] = lambda _: False) -> Iterator[set[str]]:
     """Compilations of this process read and write ``folder``, and files that they use get the current time. The user's own
-    ``torch.compile`` waits meanwhile, and keeps its folder."""
+    ``torch.compile`` waits meanwhile, and keeps its folder. ``is_damaged`` is asked about each file before it is used, and
+    removes it if it is. Gives the set of the files and folders that are used, complete at the end."""
     before = os.environ.get(_VARIABLE)
     import torch._dynamo.package  # noqa: F401  # reads the folder's name when it is imported, and keeps it
     from torch._dynamo.convert_frame import compile_lock
@@ -46,8 +47,8 @@ def caching_in(folder: Path) -> Iterator[None]:
         os.environ[_VARIABLE] = str(folder)
         forget()
         try:
-            with _note_used_files(used), cached_probes():
-                yield
+            with _headers_inside(folder), _note_used_files(used, is_damaged), cached_probes(is_damaged):
+                yield used
         finally:
             forget()
             if before is None:
@@ -60,6 +61,23 @@ def caching_in(folder: Path) -> Iterator[None]:
                 os.utime(name)
 
 
+@contextmanager
+def _headers_inside(folder: Path) -> Iterator[None]:
+    """Precompiled headers are in ``folder``, too. torch has them in its default folder always, which anybody may have made:
+    what a header there says would be part of each kernel."""
+    from torch._inductor import codecache
+
+    places = {"_HEADER_DIR": folder / "precompiled_headers", "_HEADER_LOCK_DIR": folder / "locks"}
+    before = {name: getattr(codecache, name) for name in places if hasattr(codecache, name)}
+    for name in before:
+        setattr(codecache, name, str(places[name]))
+    try:
+        yield
+    finally:
+        for name, place in before.items():
+            setattr(codecache, name, place)
+
+
 def _listed(path: str) -> list[str]:
     try:
         return os.listdir(path)
@@ -68,7 +86,7 @@ def _listed(path: str) -> list[str]:
 
 
 @contextmanager
-def _note_used_files(used: set[str]) -> Iterator[None]:
+def _note_used_files(used: set[str], is_damaged: Callable[[Path], bool]) -> Iterator[None]:
     """Adds the entries that torch looks up, and the libraries and modules that it loads, to ``used``."""
     from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
     from torch._inductor.codecache import CppCodeCache, FxGraphCache, PyCodeCache
@@ -80,11 +98,13 @@ def _note_used_files(used: set[str]) -> Iterator[None]:
             (CppCodeCache, "_load_library", 0),
             (PyCodeCache, "load_by_key_path", 1),
         ):
-            _patch(stack, owner, name, position, used)
+            _patch(stack, owner, name, position, used, is_damaged)
         yield
 
 
-def _patch(stack: ExitStack, owner: Any, name: str, position: int | None, used: set[str]) -> None:
+def _patch(
+    stack: ExitStack, owner: Any, name: str, position: int | None, used: set[str], is_damaged: Callable[[Path], bool]
+) -> None:
     """Makes a class method add its argument at ``position``, or its result, to ``used``."""
     original = owner.__dict__.get(name)
     if original is None:
@@ -93,9 +113,13 @@ def _patch(stack: ExitStack, owner: Any, name: str, position: int | None, used: 
     def noting(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if position is not None and len(args) > position:
             used.add(str(args[position]))
+            if is_damaged(Path(str(args[position]))):
+                raise OSError(f"{args[position]} was damaged")  # torch writes or builds it again
         result = original.__get__(None, cls)(*args, **kwargs)
         if position is None:
             used.add(str(result))
+            for each in _listed(str(result)):
+                is_damaged(Path(str(result), each))
         return result
 
     setattr(owner, name, classmethod(noting))

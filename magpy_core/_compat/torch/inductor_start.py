@@ -18,9 +18,10 @@ from typing import Any
 
 
 @contextmanager
-def cached_probes() -> Iterator[None]:
+def cached_probes(is_damaged: Callable[[Path], bool] = lambda _: False) -> Iterator[None]:
     """Use cached results inside the block, and let new probes import nothing from the working directory. Needs the compile
-    lock: it replaces functions of torch for all threads."""
+    lock: it replaces functions of torch for all threads. ``is_damaged``: see `caching_in`; torch uses a source, and the
+    library built from it, if they are there."""
     from torch._inductor import codecache
     from torch._inductor.cpu_vec_isa import VecISA
 
@@ -32,13 +33,18 @@ def cached_probes() -> Iterator[None]:
 
     def noting(content: Any, extension: str, *args: Any, **kwargs: Any) -> Any:
         basename, path = write(content, extension, *args, **kwargs)
+        if is_damaged(Path(path)):
+            basename, path = write(content, extension, *args, **kwargs)
         if extension.endswith("cpp"):
+            is_damaged(_library_of(path))
             written[:] = [path]
         return basename, path
 
+    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "")
+
     def only_to_build(*args: Any, **kwargs: Any) -> Any:
         # the header is only used to build the library of the source that was written last
-        return "" if written and _library_of(written[0]).exists() else header(*args, **kwargs)  # type: ignore[misc]
+        return "" if written and _library_of(written[0]).exists() else _headers_in(folder, header)(*args, **kwargs)
 
     def safe_environment() -> dict[str, str]:
         return {**environment(), "PYTHONSAFEPATH": "1"}  # type: ignore[misc]
@@ -49,8 +55,9 @@ def cached_probes() -> Iterator[None]:
         if probe is not None:
             VecISA._probe_load = functools.partialmethod(_probe_once, probe)  # type: ignore[assignment,method-assign]
         isa.valid_vec_isa_list = functools.partial(_best_set, all_sets)
+        codecache.write = noting
         if header is not None:
-            codecache.write, codecache._precompile_header = noting, only_to_build  # type: ignore[assignment]
+            codecache._precompile_header = only_to_build  # type: ignore[assignment]
         yield
     finally:
         isa.valid_vec_isa_list = all_sets
@@ -58,8 +65,15 @@ def cached_probes() -> Iterator[None]:
             isa.python_subprocess_env = environment
         if probe is not None:
             VecISA._probe_load = probe  # type: ignore[method-assign]
+        codecache.write = write
         if header is not None:
-            codecache.write, codecache._precompile_header = write, header
+            codecache._precompile_header = header
+
+
+@functools.cache
+def _headers_in(folder: str, precompile: Any) -> Callable[..., Any]:
+    """torch's function, which remembers where it has put a header: for the program's compilations, in another folder."""
+    return functools.cache(getattr(precompile, "__wrapped__", precompile))
 
 
 def _best_set(all_sets: Callable[[], list[Any]]) -> list[Any]:

@@ -19,11 +19,10 @@ import torch
 from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing
-from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from magpy_core._compat.cpython.dict_tags import class_dict, version_view
+from magpy_core._compat.torch.mode_reads import dispatch_modes, function_modes
 
 _TENSOR = torch.Tensor.__dict__
 copyreg._slotnames(torch.Tensor)  # type: ignore[attr-defined]  # the first copy or pickle of a tensor keeps this in the class
@@ -101,8 +100,8 @@ def _replaced_method() -> str | None:
 def foreign() -> str:
     """The active mode or replaced function that rules out a recording, as a phrase; empty if there is none."""
     # the mode of the default device only determines where tensors are created
-    modes = [mode for mode in _get_current_function_mode_stack() if type(mode) is not DeviceContext]
-    if modes := [*modes, *_get_current_dispatch_mode_stack()]:
+    modes = [mode for mode in function_modes() if type(mode) is not DeviceContext]
+    if modes := [*modes, *dispatch_modes()]:
         return f"the torch mode `{type(modes[-1]).__name__}`"
     if peek_interpreter_stack() is not None:
         return "a transform of torch.func (grad, vmap, jvp, ...)"
@@ -162,16 +161,8 @@ def current_device_of(selection: str) -> Callable[[], int] | None:
     return getter
 
 
-def watched(tensors: Any) -> bool:
-    """The result of ``torch.overrides.has_torch_function`` without the innermost mode."""
-    if torch._C._len_torch_function_stack() > 1:
-        return True
-    off = torch._C._disabled_torch_function_impl
-    return any(getattr(type(t), "__torch_function__", off) is not off for t in tensors if type(t) is not torch.Tensor)
-
-
 def _device_modes() -> tuple[Any, ...]:
-    return tuple(mode.device if type(mode) is DeviceContext else mode for mode in _get_current_function_mode_stack())
+    return tuple(mode.device if type(mode) is DeviceContext else mode for mode in function_modes())
 
 
 @functools.cache

@@ -14,6 +14,9 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
 from magpy_core._compat.torch.surroundings import same_surroundings
 
+#: The native constructor of ``torch.Tensor`` and of subclasses without their own. A subclass's raises under a dispatch mode.
+TENSOR_NEW = torch._C.TensorBase.__dict__["__new__"]
+
 
 def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int]]) -> Callable[..., bool]:
     """A function that checks as many tensors: type, dtype, device, dispatch keys, requires_grad, sizes and strides

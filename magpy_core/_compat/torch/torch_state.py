@@ -7,12 +7,14 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import torch
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from magpy_core._compat.torch.mode_reads import dispatch_modes, function_modes
 
 #: Calls that only change the thread's state, without tensors or a result.
 SET_GRAD: Any = torch._C._set_grad_enabled
@@ -31,7 +33,7 @@ _CPU = torch.device("cpu")
 
 def default_device() -> torch.device:
     """`torch.get_default_device` without running an operation, which the program's modes would see."""
-    for mode in reversed(_get_current_function_mode_stack()):
+    for mode in reversed(function_modes()):
         if isinstance(mode, DeviceContext):
             device: torch.device = mode.device
             return device
@@ -41,11 +43,11 @@ def default_device() -> torch.device:
 @contextmanager
 def no_function_modes() -> Iterator[None]:
     """Removes all function modes (including the default-device mode) from this thread's stack inside the block."""
-    taken = [_pop_mode() for _ in _get_current_function_mode_stack()]
+    taken = [_pop_mode() for _ in function_modes()]
     try:
         yield
     finally:
-        while len(_get_current_function_mode_stack()):
+        while len(function_modes()):
             _pop_mode()
         for mode in reversed(taken):
             _push_mode(mode)
@@ -153,13 +155,11 @@ def restore_streams(states: list[torch.Tensor]) -> None:
 def suspend_mode(mode: Any) -> bool:
     """Remove a mode from the thread's stack, if it is the innermost one of its kind; returns whether it was."""
     if isinstance(mode, TorchFunctionMode):
-        stack = _get_current_function_mode_stack()
-        if not stack or stack[-1] is not mode:
+        if function_modes()[-1:] != [mode]:
             return False
         _pop_mode()
         return True
-    depth = torch._C._len_torch_dispatch_stack()
-    if not depth or torch._C._get_dispatch_stack_at(depth - 1) is not mode:
+    if dispatch_modes()[-1:] != [mode]:
         return False
     torch._C._pop_torch_dispatch_stack(None)
     return True
@@ -170,12 +170,29 @@ def resume_mode(mode: Any) -> None:
     (_push_mode if isinstance(mode, TorchFunctionMode) else torch._C._push_on_torch_dispatch_stack)(mode)
 
 
+#: Whether TorchDynamo, which compiles nothing under such a mode, looks at the stack of modes. Before torch 2.13 it read a
+#: flag, which had to be set although programs see it.
+_READS_STACK = hasattr(torch.utils._python_dispatch, "any_torch_dispatch_mode_on_stack")
+
+
 class PlainDispatchMode(TorchDispatchMode):
     """A dispatch mode whose ``__torch_dispatch__`` is the function as written.
 
     torch wraps that of other modes in ``torch._disable_dynamo``: all wrapped functions (such as ``Optimizer.zero_grad``)
-    share one code object, so that a mark on it would affect all of them.
+    share one code object, so that a mark on it would affect all of them. ``is_in_torch_dispatch_mode()`` doesn't count it.
     """
+
+    def __enter__(self) -> Self:
+        if not _READS_STACK:
+            return super().__enter__()  # type: ignore[no-untyped-call, no-any-return]
+        torch._C._push_on_torch_dispatch_stack(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not _READS_STACK:
+            super().__exit__(*error)  # type: ignore[no-untyped-call]
+        else:
+            torch._C._pop_torch_dispatch_stack(None)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from magpy_core._compat.torch.fake import guard_namespace
 from magpy_core.backends.base import CompiledGraph
-from magpy_core.backends.cache import folder, keep_file, loading
+from magpy_core.backends.cache import folder, keep_file, loading, loading_files
 from magpy_core.backends.stored.graph import StoredGraph, called, stored_graph
 
 _FOLDER = "graphs"
@@ -36,7 +36,8 @@ def load(key: str, inputs: Sequence[Any]) -> CompiledGraph | None:
         stored = StoredGraph.from_json(json.loads(text))
         if not _holds(stored.guards, inputs):
             return None
-        compiled = called(stored, where)
+        with loading_files([file, *(where / name for name in stored.libraries)]):
+            compiled = called(stored, where)
     except Exception as error:  # it is damaged, or its libraries are gone: it is compiled again
         note(error)
         return None

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.torch.mode_reads import MODE_READS
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import Callback, Reads, entry
@@ -98,6 +99,9 @@ class Callbacks(AccessTracker):
         if not is_a(fn, _NATIVE_CALLABLES) or (is_a(fn, type) and kinds.is_heap_type(fn)):
             self._python(site, fn)
             return  # the frames of Python functions are monitored
+        if type(fn) is types.BuiltinFunctionType and fn in MODE_READS:
+            self._native(site, fn, (), {})
+            return
         if policy.verdict(fn) == Verdict.TORCH or is_a(getattr(fn, "__self__", None), torch.Tensor):
             return  # the operator recorder records it
         if calls is not None and len(calls) <= _MOST_CALLS:
@@ -129,6 +133,7 @@ class Callbacks(AccessTracker):
             self.facts.classes.identity_read(fn, site)
             for name in ("__new__", "__init__"):
                 self.facts.classes.member(fn, name, site)
+            self.calls.dispatch.constructed_natively(fn)
         else:
             self.facts.classes.member(type(fn), "__call__", site)
 

@@ -88,6 +88,7 @@ class AccessGroup:
 
 class Dispatch(Protocol):
     def dispatch(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
+    def constructed_natively(self, cls: type) -> None: ...
 
 
 class ContainerCalls(Protocol):

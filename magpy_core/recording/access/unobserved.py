@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import builtins
 import dis
-import functools
 import types
 from dataclasses import field
 from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.weak_caches import by_object
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.modules import Verdict
@@ -28,7 +28,7 @@ _EFFECTS = (print, setattr, delattr)
 _OTHER_NAMES = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_NAME", "STORE_NAME")
 
 
-@functools.lru_cache(maxsize=1024)
+@by_object
 def _globals_of(code: types.CodeType) -> frozenset[str] | None:
     """Names of the globals and builtins that ``code`` and functions in it read; None if they use names in other ways."""
     names = set()

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.torch.tensor_guards import TENSOR_NEW
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
@@ -53,6 +54,8 @@ class ClassCalls(Tracker):
             self.access.arguments.read(site, args, kwargs)
             if cls is torch.Tensor or type(cls) is _TENSOR_TYPE:
                 self.nodes.constructors.constructor_call(site, cls, args, kwargs)
+            elif lookup.class_lookup(cls, "__new__")[0] is TENSOR_NEW:
+                self.nodes.scripts.constructs_tensor(site)
             return
         if cls is type and len(args) == 1:
             self.facts.contents.type_of(args[0], site)

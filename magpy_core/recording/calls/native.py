@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch.state_changers import changes_setting
+from magpy_core._compat.torch.tensor_guards import TENSOR_NEW
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import Reads, entry
 from magpy_core.knowledge.methods import CLASS_METHODS
@@ -15,6 +16,7 @@ from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.callees import CALLBACKS
 from magpy_core.recording.calls.classes import ClassCalls
 from magpy_core.recording.calls.rules import RULES, Rules
+from magpy_core.recording.nodes.group import Nodes
 from magpy_core.recording.outside import Outside
 from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
@@ -25,6 +27,7 @@ from magpy_core.refgraph.kinds import is_a
 class NativeCalls(Tracker):
     """Calls of native functions."""
 
+    nodes: Nodes
     class_calls: ClassCalls
     rules: Rules
     outside: Outside
@@ -32,7 +35,10 @@ class NativeCalls(Tracker):
 
     def class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = fn.__name__
-        if name in CLASS_METHODS:
+        if fn is TENSOR_NEW and args and is_a(args[0], type) and args[0] is not torch.Tensor:
+            self.access.arguments.read(site, args, kwargs)
+            self.nodes.scripts.constructs_tensor(site)
+        elif name in CLASS_METHODS:
             self.access.arguments.read(site, args, kwargs)
             self.basics.numbers.escape_all(site, args, kwargs)
         elif name == "__call__" and is_a(fn, types.MethodWrapperType):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
+from magpy_core._compat.torch.mode_reads import reads_modes
 from magpy_core.findings import HERE
 from magpy_core.knowledge.callables import entry
 from magpy_core.recording.callees import is_copying
@@ -70,7 +71,7 @@ class PythonCalls(Tracker):
         return by_copy and any(type(a) is dict for a in args)
 
     def is_library(self, code: types.CodeType) -> bool:
-        return is_library_file(code.co_filename) and not is_compiler_wrapper(code)
+        return is_library_file(code.co_filename) and not is_compiler_wrapper(code) and not reads_modes(code)
 
     def _library(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Guard what an unmonitored library function may read from values from outside."""

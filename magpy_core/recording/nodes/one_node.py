@@ -5,13 +5,13 @@ Key type: OneNode.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.weak_caches import made_once
 from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE
 from magpy_core.opgraph.calls import expecting
@@ -56,7 +56,7 @@ def _held(tree: Any) -> list[tuple[int, list[int]]]:
     return found
 
 
-@functools.lru_cache(maxsize=1024)
+@made_once
 def applier(cls: Any) -> Callable[..., Any]:
     """A plain function that calls ``cls.apply``, as the target of a graph node."""
 

@@ -8,9 +8,11 @@ from typing import Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
 from magpy_core._compat.torch.scripts import ScriptMethod, tracers
+from magpy_core._compat.torch.tensor_guards import TENSOR_NEW
 from magpy_core._compat.torch.torch_state import resume_mode, suspend_mode
 from magpy_core.findings import HERE
 from magpy_core.recording.tracker import Tracker
+from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 
 
@@ -25,6 +27,15 @@ class Scripts(Tracker):
         if self.ledger.ops.op_depth:
             return
         self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {'method' if is_a(fn, ScriptMethod) else 'function'},")
+        self._without_shadow = self._without_shadow or suspend_mode(self.ledger.ops.shadow)
+        self.basics.stack.on_return(self._returned)
+
+    def constructs_tensor(self, site: Any) -> None:
+        """Refuse ``Sub(x)`` for a subclass of ``torch.Tensor``, whose native constructor raises under a dispatch mode."""
+        text = f"{HERE} calls the constructor of a subclass of `torch.Tensor`, which can't be recorded."
+        self.journal.refuse_call(
+            "MP105", text, hint="Use `x.as_subclass(...)`, or create the tensor outside the region.", site=site
+        )
         self._without_shadow = self._without_shadow or suspend_mode(self.ledger.ops.shadow)
         self.basics.stack.on_return(self._returned)
 
@@ -51,6 +62,16 @@ class Scripts(Tracker):
         """``torch.jit.trace`` records operations itself, but incorrectly under a mode that runs them."""
         text = f"{HERE} records operations with torch.jit.trace, which can't be monitored at the same time."
         self._abort_without_modes(text, "Trace outside the region, or call the function itself, which MagPy captures.")
+
+    def asks_for_modes(self) -> NoReturn:
+        """Native code is about to ask which modes are in force, and no event shows the answer: it must be the program's."""
+        text = f"{HERE} asks for torch's modes from native code, where its result is not observed."
+        self._abort_without_modes(text, "Use a comprehension or a lambda: its calls are observed.")
+
+    def tensors_from_native_code(self, cls: type) -> None:
+        """Native code may call the constructor of ``cls`` from now on, if that is one that raises under a dispatch mode."""
+        if lookup.class_lookup(cls, "__new__")[0] is TENSOR_NEW:
+            self._abort_without_modes(f"{HERE} creates tensors of a subclass from native code.", "Use a comprehension.")
 
     def _abort_without_modes(self, text: str, hint: str) -> NoReturn:
         self._without_shadow = self._without_shadow or suspend_mode(self.ledger.ops.shadow)

@@ -178,3 +178,44 @@ def test_several_at_once(cache: CodeCache) -> None:
 def test_it_imports_no_torch() -> None:
     code = "import sys, magpy_core.runner.compiled_code, lsp_server.cli.cache; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_a_crashed_process_had_loaded_is_removed(cache: CodeCache) -> None:
+    def loads() -> tuple[Path, Path]:
+        library, entry = put(cache, "kernels/a.so", 10), put(cache, "fxgraph/b/c", 10)
+        cache.is_loading([library])
+        cache.has_loaded()
+        cache.is_loading([entry.parent, Path("/somewhere/else")])
+        return library, entry
+
+    library, entry = loads()
+    assert cache.ended(os.getpid(), crashed=False) == 0 == cache.ended(os.getpid(), crashed=True)
+    loads()
+    assert cache.ended(os.getpid(), crashed=True) == 2 and not library.exists() and not entry.exists()
+    loads()
+    assert cache.remove_half_loaded() == 0  # this process is running
+    ended = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    )
+    marker = code_cache.loaded_folder(cache.folder) / f"{os.getpid()}.json"
+    marker.rename(marker.with_stem(ended.stdout.strip()))
+    assert cache.remove_half_loaded() == 1 and library.exists() and not entry.exists()
+    assert list(marker.parent.iterdir()) == []
+
+
+def test_a_file_of_another_content_is_removed_before_it_is_used(cache: CodeCache) -> None:
+    path = put(cache, "kernels/a.cpp", 30)
+    other = put(cache, "b.py", 20)
+    cache.record()
+    assert not cache.removed_if_damaged(path) and not cache.removed_if_damaged(other)
+    path.write_bytes(b"x" * 29 + b"y")
+    cache.record()  # another compilation has ended: what was known of the file holds
+    assert CodeCache(cache.folder).removed_if_damaged(path) and not path.exists()
+    assert not cache.removed_if_damaged(path)
+    unknown = put(cache, "c.so", 10)
+    assert not cache.removed_if_damaged(unknown) and unknown.exists()
+    (cache.folder / "magpy-sizes.json").write_text('{"b.py": 20, "c.so": [10, ""]}')  # as an earlier version wrote it
+    assert cache.remove_incomplete() == 0 and not cache.removed_if_damaged(other)
+    cache.record()
+    other.write_bytes(b"y" * 20)
+    assert cache.removed_if_damaged(other)
