@@ -8,6 +8,7 @@ program runs as plain Python, which raises the proper exception. Key function: `
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,6 +34,19 @@ def write_checks(graph: torch.fx.Graph) -> None:
             _bounded(graph, node, "input", 0, argument(node, "weight", 1), 0)
         elif name == "binary_cross_entropy":
             _checked(graph, node, "input", 0, lambda x: _in_unit(graph, x))
+            _checked(graph, node, "target", 1, lambda x: _in_unit(graph, x))
+        elif name == "scatter" and not _is_tensor(argument(node, "value", 3)) and "src" not in node.kwargs:
+            _checked(
+                graph, node, "index", 2, partial(_in_dimension, graph, argument(node, "input", 0), argument(node, "dim", 1))
+            )
+        elif name == "repeat_interleave" and (size := argument(node, "output_size", 3)) is not None:
+            _checked(
+                graph,
+                node,
+                "repeats",
+                1,
+                partial(_repeated, graph, argument(node, "input", 0), argument(node, "dim", 2), size),
+            )
         elif name == "bernoulli":
             alone = argument(node, "p", 1) is None and node.target != "bernoulli_"
             _checked(graph, node, "input" if alone else "p", 0 if alone else 1, lambda x: _in_unit(graph, x))
@@ -45,6 +59,19 @@ def write_checks(graph: torch.fx.Graph) -> None:
 def _in_unit(graph: torch.fx.Graph, x: torch.fx.Node) -> torch.fx.Node:
     above = graph.call_function(torch.ge, (x, 0))
     return graph.call_function(torch.logical_and, (above, graph.call_function(torch.le, (x, 1))))
+
+
+def _in_dimension(graph: torch.fx.Graph, table: Any, dim: Any, index: torch.fx.Node) -> torch.fx.Node:
+    """Inductor writes a number to a constant tensor by comparing positions with the indices."""
+    below = graph.call_function(torch.lt, (index, graph.call_method("size", (table, dim))))
+    return graph.call_function(torch.logical_and, (below, graph.call_function(torch.ge, (index, 0))))
+
+
+def _repeated(graph: torch.fx.Graph, table: Any, dim: Any, size: Any, repeats: torch.fx.Node) -> torch.fx.Node:
+    """Whether the numbers of repetitions, one for all or one for each element, give the size that the caller expects."""
+    count = graph.call_method("numel", (table,)) if dim is None else graph.call_method("size", (table, dim))
+    total = graph.call_method("sum", (graph.call_method("expand", (repeats, count)),))
+    return graph.call_function(torch.eq, (total, size))
 
 
 Check = Callable[[torch.fx.Node], torch.fx.Node]

@@ -65,6 +65,8 @@ def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> 
             return f"`{name}` of a tensor from outside may access memory outside its elements."
     if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard distinguishes these
         return "`detach_` detaches a tensor from outside from autograd, which no compiled graph can do."
+    if name == "_assert_async":
+        return "`_assert_async` raises what no result depends on, so compilers leave it out."
     if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
         return f"torch compiles `{name}` incorrectly."
     if _drops_all(node, name):

@@ -20,7 +20,7 @@ import torch
 import magpy_core
 from tests.soundness import test_library_code, test_overrides, test_process_state, test_special_methods
 from tests.soundness.fuzz import Changes, deterministic, possible_changes, random_schedule
-from tests.soundness.generators import modules, operators, threads
+from tests.soundness.generators import modules, operators, threads, writes
 from tests.soundness.generators.random_programs.writer import program as random_program
 from tests.soundness.harness.batch import Batch, Kind, shortest
 from tests.soundness.harness.families import Case, Family, first_difference
@@ -269,11 +269,23 @@ def thread_sequences(rng: random.Random, batch: Batch) -> None:
             batch.differs(f"{threads.command(plan)}\n\n{line}", lambda plan=plan, line=line: threads.shortened(plan, line))  # type: ignore[misc]
 
 
+@quiet
+def writes_in_place(rng: random.Random, batch: Batch) -> None:
+    """Programs that write tensors, several in one region: compiling takes most of the time."""
+    while not batch.over:
+        programs = writes.batch_of(rng, 8)
+        batch.case("\n".join(program.source(f"f{i}") for i, program in enumerate(programs)))
+        for i, line in writes.differing(programs)[1].items():
+            text, program = f"{programs[i].source('f')}\n\n{line}", programs[i]
+            batch.differs(text, lambda program=program, line=line: f"{writes.shortened(program).source('f')}\n\n{line}")  # type: ignore[misc]
+
+
 def _kinds() -> Iterator[Kind]:
     yield Kind("world changes", world_changes)
     yield Kind("random programs", random_programs)
     yield Kind("module handles", module_handles)
     yield Kind("threads", thread_sequences)
+    yield Kind("writes under Inductor", writes_in_place, seconds=15, limit=240)
     for table in _LIVES:
         yield Kind(table, functools.partial(lives, table))
     for name in _FAMILIES:

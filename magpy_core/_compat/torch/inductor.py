@@ -23,9 +23,11 @@ from magpy_core._compat.torch.kept_guards import keep_all_guards
 from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.recurrent_layers import corrected_layers
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
+from magpy_core._compat.torch.rounded_divisions import exact_divisions
 from magpy_core._compat.torch.symbolic_sizes import lowered_for_all_sizes, sizes_stay_symbolic
 from magpy_core._compat.torch.torch_state import get_modes
 from magpy_core._compat.torch.written_buffers import ordered_after_writes
+from magpy_core._compat.torch.written_memory import read_before_written
 
 Compiled = tuple[Callable[..., Sequence[Any]], Callable[[list[Any]], Sequence[Any]] | None, list[str]]
 """The result of the compiler stack: a function that takes the inputs as arguments; one (or None) that takes them as a list,
@@ -196,7 +198,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 10
+_GENERATION = 13
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:
@@ -254,6 +256,8 @@ def inductor_compile(
                 whole_headers(),
                 batched_kernels(),
                 ordered_after_writes(),
+                read_before_written(),
+                exact_divisions(),
                 unchecked_inputs() if checked else nullcontext(),
             ):
                 return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)
