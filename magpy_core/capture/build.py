@@ -61,6 +61,14 @@ class Capture:
         code = write()
         self.namespace = code.names  # the globals of the generated functions, without these functions
         self.namespace["tensors"] = tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors])
+        if trace.counts:
+            uncounted = [
+                (tensor, guarded.dims)
+                for tensor, guarded in zip(live.tensors, trace.tensors, strict=True)
+                if not guarded.source.counted
+            ]
+            check = tensor_check([tensor for tensor, _ in uncounted], [dims for _, dims in uncounted])
+            self.namespace["other_tensors"] = check
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
         self.namespace["other_path"] = functools.partial(_other_path, weakref.ref(self), itertools.count(1))
         exec(compile(code.lines.functions(), f"<{self.title}>", "exec"), self.namespace)

@@ -69,12 +69,22 @@ class CodeWriter:
         for source in trace.draws:  # draw all of them, in order, even if some are not used
             w.var(source)
         w.write(trace.refgraph.reads)
-        for group in trace.distinct:
-            if level is None or not all(map(level.is_stable, group)):
-                w.distinct(list(group))
+        self._distinct(counted=False)
+        if trace.counts:
+            own = [w.var(tensor.source) for tensor in trace.tensors if not tensor.source.counted]
+            w.lines.append(f"if not other_tensors({', '.join(own)}): return MISS")
+            w.write_counted(trace.refgraph.reads)
+            self._distinct(counted=True)
         self._tensors()
         self._storages()
         return {n: w.scalar(sym) for n, sym in trace.numbers} | {i.node: w.var(i.source) for i in trace.inputs}
+
+    def _distinct(self, *, counted: bool) -> None:
+        level = self._level
+        for group in self._trace.distinct:
+            if any(source.counted for source in group) is counted:
+                if level is None or not all(map(level.is_stable, group)):
+                    self.w.distinct(list(group))
 
     def _call_shape(self) -> str:
         wanted = self._settings.kwarg_names
