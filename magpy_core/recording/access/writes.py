@@ -22,6 +22,7 @@ from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Snapshot
+from magpy_core.refgraph.stand_in import StandIn
 from magpy_core.replay.ir import MadeInside
 
 _ONE_BY_ONE = "Set the attributes one by one, of an object with a plain `__dict__`."
@@ -114,6 +115,8 @@ class Writes(AccessTracker):
     def attr(
         self, obj: Any, name: str, site: Any, value: Any = ABSENT, *, deleted: bool = False, native: bool = False
     ) -> None:
+        if is_a(obj, StandIn):
+            obj = self.facts.values.behind(obj, site)
         if self.refgraph.node(obj) is not None:
             self._refuse_finalizer((instance_dict(obj) or {}).get(name), site)
         if is_a(obj, threading.local):
