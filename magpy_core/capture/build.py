@@ -78,6 +78,7 @@ class Capture:
         self.matches: Callable[[Any, Any], bool] = take("matches")
         self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
         self.run: Callable[[Any, Any], Any] = take("run")
+        take("fits", None)
         take("run_drawing", None)
         take("gather_drawing", None)
         self._released: Callable[[Any, Any], Any] | None = None  # its ``run``, while it is held
