@@ -61,6 +61,14 @@ class Capture:
         code = write()
         self.namespace = code.names  # the globals of the generated functions, without these functions
         self.namespace["tensors"] = tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors])
+        if trace.counts:
+            uncounted = [
+                (tensor, guarded.dims)
+                for tensor, guarded in zip(live.tensors, trace.tensors, strict=True)
+                if not guarded.source.counted
+            ]
+            check = tensor_check([tensor for tensor, _ in uncounted], [dims for _, dims in uncounted])
+            self.namespace["other_tensors"] = check
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
         self.namespace["other_path"] = functools.partial(_other_path, weakref.ref(self), itertools.count(1))
         exec(compile(code.lines.functions(), f"<{self.title}>", "exec"), self.namespace)
@@ -70,6 +78,7 @@ class Capture:
         self.matches: Callable[[Any, Any], bool] = take("matches")
         self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
         self.run: Callable[[Any, Any], Any] = take("run")
+        take("fits", None)
         take("run_drawing", None)
         take("gather_drawing", None)
         self._released: Callable[[Any, Any], Any] | None = None  # its ``run``, while it is held

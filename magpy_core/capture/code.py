@@ -36,6 +36,7 @@ class CodeWriter:
         self._trace, self._structure, self._settings, self._level = trace, structure, settings, level
         self.w = GuardWriter(_note, level)
         self.names: dict[str, Any] = {}
+        self._uncounted: int | None = None
         values = self._guard()
         inputs = [values[n] for n in structure.placeholders]
         graph, replay = self._graph_and_replay(values)
@@ -43,7 +44,7 @@ class CodeWriter:
         self.checks = self.w.checks
         # only compiling reveals on which sizes the backend or a dynamic graph specializes
         shapes = [f"if not shapes_ok(({''.join(f'{i}, ' for i in inputs)})): return MISS"] if self.may_specialize else []
-        self.lines = Lines(guard, inputs, shapes, graph, replay, bool(trace.draws))
+        self.lines = Lines(guard, inputs, shapes, graph, replay, bool(trace.draws), self._uncounted)
         self.names |= self.w.table
         self.names.update(
             MISS=MISS, global_state=trace.globals_hold, storage_key=storage_key, restore_input=restore_input,
@@ -69,12 +70,23 @@ class CodeWriter:
         for source in trace.draws:  # draw all of them, in order, even if some are not used
             w.var(source)
         w.write(trace.refgraph.reads)
-        for group in trace.distinct:
-            if level is None or not all(map(level.is_stable, group)):
-                w.distinct(list(group))
+        self._distinct(counted=False)
+        if trace.counts:
+            own = [w.var(tensor.source) for tensor in trace.tensors if not tensor.source.counted]
+            w.lines.append(f"if not other_tensors({', '.join(own)}): return MISS")
+            self._uncounted = len(w.lines)
+            w.write_counted(trace.refgraph.reads)
+            self._distinct(counted=True)
         self._tensors()
         self._storages()
         return {n: w.scalar(sym) for n, sym in trace.numbers} | {i.node: w.var(i.source) for i in trace.inputs}
+
+    def _distinct(self, *, counted: bool) -> None:
+        level = self._level
+        for group in self._trace.distinct:
+            if any(source.counted for source in group) is counted:
+                if level is None or not all(map(level.is_stable, group)):
+                    self.w.distinct(list(group))
 
     def _call_shape(self) -> str:
         wanted = self._settings.kwarg_names

@@ -60,7 +60,8 @@ class FastGuard:
         self._level: FirstLevel | None = None
         self._watch: Watch | None = None
         self._hits_before = 0
-        if not capture.trace.draws and supported():  # random numbers are drawn before anything is checked
+        # random numbers are drawn before anything is checked, and caches count what is looked up in them
+        if not (capture.trace.draws or capture.trace.counts) and supported():
             capture.run = self._waiting
 
     # -- what stands in for the capture's ``run`` ----------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,8 +12,9 @@ from magpy_core._compat.torch.torch_state import get_modes
 from magpy_core.findings import Location
 from magpy_core.guards.explain import read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
-from magpy_core.recording.trace import Trace
+from magpy_core.recording.trace import GuardedTensor, Trace
 from magpy_core.refgraph.failure import UNASSIGNED, Failure
+from magpy_core.refgraph.guard_kind import Read
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Effect
 
@@ -40,14 +41,27 @@ class Guards:
         if not global_ok:
             name, old, new = self._global_reason()
             out.append(Failure("MP201", f"torch's {name}", old, new, None))
+        reads, tensors = self._trace.refgraph.reads, self._trace.tensors
+        out += self._failures(
+            [r for r in reads if not r.counted], [t for t in tensors if not t.source.counted], args, kwargs
+        )
+        if self._trace.counts and not out:  # otherwise the guard did not come to those that a cache counts
+            counted = [t for t in tensors if t.source.counted]
+            out += self._failures([r for r in reads if r.counted], counted, args, kwargs)
+        return out
+
+    def _failures(
+        self, reads: Sequence[Read], tensors: Sequence[GuardedTensor], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> list[Failure]:
+        out: list[Failure] = []
         places = self._trace.places
-        for read in self._trace.refgraph.reads:
+        for read in reads:
             failure = _failure(read.source, "reachable", partial(read_failure, read, args, kwargs, _where))
             if failure is not None:
                 place = places.of(read.source, [read.site])
                 known = failure.location or _where(read.site)
                 out.append(replace(failure, location=place.location if place else known, path=place.path if place else ()))
-        for t in self._trace.tensors:
+        for t in tensors:
             find = partial(tensor_failure, t.source, t.facts, args, kwargs, t.dims)
             failure = _failure(t.source, t.facts.describe(), find)
             out += [failure] if failure is not None else []

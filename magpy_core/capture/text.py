@@ -39,6 +39,8 @@ class Lines:
     graph: list[str]
     replay: list[str]
     draws: bool
+    uncounted: int | None = None
+    """How many statements of the guard come before the lookups that a cache counts; None: there are none."""
 
     @property
     def gather(self) -> list[str]:
@@ -58,8 +60,15 @@ class Lines:
             _guarded(f"run{name}", guard, _body(self.shapes, 8), more) + _body([*self.graph, *self.replay], 4)
             + "\n" + _guarded(f"gather{name}", guard, _body(self.gather, 8), more)
             + (DRAWING if self.draws else "")
-            + "\ndef matches(args, kwargs, gather=gather):\n    return gather(args, kwargs) is not MISS\n"
+            + "\n" + self._matches()
         )  # fmt: skip
+
+    def _matches(self) -> str:
+        if self.uncounted is not None and not self.draws:  # the call may run as plain Python then, and look up the same
+            guard = inline_single_uses(self.guard[: self.uncounted], [])
+            whole = _guarded("fits", guard, "        return True\n")
+            return whole + "\ndef matches(args, kwargs, fits=fits):\n    return fits(args, kwargs) is True\n"
+        return "\ndef matches(args, kwargs, gather=gather):\n    return gather(args, kwargs) is not MISS\n"
 
     def fast_functions(self) -> str:
         """``run`` and ``matches`` with the first level of the guard; ``changed`` and ``matches_full`` decide if a tag

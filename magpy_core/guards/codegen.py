@@ -143,20 +143,32 @@ class GuardWriter:
         self.checks += 1
 
     def write(self, reads: list[Read]) -> None:
-        """Write all checks, in the order in which the values were read."""
+        """Write all checks, except those that a cache counts, in the order in which the values were read."""
         self._types = {id(r.source): r.expected for r in reads if r.kind is TYPE}
-        for read in self._bulk_types([r for r in reads if id(r) not in self._covered]):
+        for read in self._bulk_types([r for r in reads if not (r.counted or id(r) in self._covered)]):
             if not self._defer_to_entry_loop(read):
                 self.check(read)
         for source, _ in self._roots.values():
             self.var(source)
+        self._write_deferred()
+
+    def write_counted(self, reads: list[Read]) -> None:
+        """Write the checks that a cache counts. They come last: what fails before leaves the caches as they are."""
+        for read in reads:
+            if read.counted:
+                self.check(read)
+        self._write_deferred()
+
+    def _write_deferred(self) -> None:
         for add in self.deferred:
             add()
+        self.deferred.clear()
         same_tests: dict[tuple[str, ...], list[str]] = {}  # a loop runs faster than the unrolled tests
         for name, tests in self._entries.items():
             same_tests.setdefault(tuple(tests), []).append(name)
         for shared, names in same_tests.items():
             self.lines += [f"for d in ({', '.join(names)},):", f"    if {' or '.join(shared)}: {MISS}"]
+        self._entries.clear()
 
     def entry(self, name: str, test: str) -> None:
         """Fail if ``test`` is true for the dict ``d`` in variable ``name``. Dicts with the same tests share a loop."""

@@ -12,11 +12,15 @@ import builtins
 import collections
 import functools
 import gc
+import inspect
 import io
 import itertools
+import linecache
 import math
 import os
 import sys
+import tokenize
+import traceback
 import types
 import typing
 import weakref
@@ -135,10 +139,17 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     str: _TEXT, repr: _TEXT, ascii: _TEXT, format: Entry(to_text=True), print: _RULE, _warnings.warn: _RULE,
     # the world outside
     input: _IO, open: _IO, breakpoint: _IO, exec: _HOST, eval: _HOST, compile: _HOST, globals: _HOST, __import__: _UNKNOWN,
+    linecache.getlines: _IO, linecache.updatecache: _IO, linecache.checkcache: _IO, linecache.lazycache: _IO,
+    linecache.clearcache: _IO, tokenize.open: _IO, inspect.currentframe: _HOST, traceback.extract_stack: _HOST,
+    traceback.format_stack: _HOST, traceback.print_stack: _HOST, traceback.walk_stack: _HOST,
     os.fspath: _PURE, io.text_encoding: _PURE, sys.getrecursionlimit: _RULE, sys.getswitchinterval: _RULE,
     SET_SAVED_TENSORS_HOOKS: _RULE, gc.isenabled: _RULE, gc.enable: _RULE, gc.disable: _RULE,
 }  # fmt: skip
 _BY_ID = {id(fn): known for fn, known in CALLABLES.items()}
+WITH_VERDICT: dict[types.CodeType, types.FunctionType] = {
+    fn.__code__: fn for fn, known in CALLABLES.items() if type(fn) is types.FunctionType and known.verdict is not None
+}
+"""Python functions of libraries that are not monitored and depend on more than their arguments, by their code."""
 
 
 def entry(fn: Any) -> Entry:

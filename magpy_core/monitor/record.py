@@ -94,13 +94,17 @@ _process_wide = _ProcessWide()
 user_setting = _process_wide.user_setting
 
 
+_IMPORT_SYSTEM: Final = "<frozen importlib"
+
+
 def is_own_file(filename: str) -> bool:
     """Whether code from this file is never instrumented: MagPy's own, and the import system's."""
-    return filename.startswith(OWN_DIRECTORY) or filename.startswith("<frozen importlib")
+    return filename.startswith((OWN_DIRECTORY, _IMPORT_SYSTEM))
 
 
 def clone_of(code: CodeType) -> CodeType | None:
-    """The clone of a code object, created once; None if it must not be instrumented.
+    """The clone of a code object, created once; None if it must not be instrumented. Frames of the import system start with
+    an event, but are never replaced.
 
     Only functions are instrumented: module and class bodies keep their variables in a dict that the clone's frame lacks.
     """
@@ -108,7 +112,9 @@ def clone_of(code: CodeType) -> CodeType | None:
     if known is not None:
         return known[1]
     clone, before = None, sys.getrefcount(code)
-    if code.co_flags & _CO_OPTIMIZED and not is_own_file(code.co_filename):
+    if code.co_filename.startswith(_IMPORT_SYSTEM):
+        clone = code
+    elif code.co_flags & _CO_OPTIMIZED and not is_own_file(code.co_filename):
         clone = instrument(bypass(code) or original_of(code) or code)
         prepare_clone(clone)
     _clones[id(code)] = (code, clone, 0)
@@ -175,7 +181,8 @@ class record:
                 error.__traceback__ = error.__context__ = None
 
     def _enter(self, frame: Frame) -> bool:
-        return self.observer_failure is None and self.observer.enter_frame(frame)
+        enters = self.observer_failure is None and self.observer.enter_frame(frame)
+        return enters and not frame.f_code.co_filename.startswith(_IMPORT_SYSTEM)
 
     def __enter__(self) -> record:
         token = disable()  # an outer recording must not see what follows

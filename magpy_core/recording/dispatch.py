@@ -29,6 +29,7 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.stand_in import StandIn, call_of
 
 _MOST_OPERATIONS = 30_000  # of a graph: a compiler takes hours for more, and the recording is slow
 
@@ -103,6 +104,10 @@ class Dispatch(Tracker):
             self._descriptor(site, fn, args, kwargs)
         elif is_a(fn, type):
             self.calls.class_calls.call(site, fn, args, kwargs)
+        elif is_a(fn, StandIn):
+            target = self.facts.values.behind(fn, site)
+            if not is_a(call_of(fn), types.FunctionType):  # else its frame refuses: `magpy_core.disable`
+                self.dispatch(site, target, args, kwargs)
         elif tp is functools.partial:
             self._partial(site, fn, args, kwargs)
         elif tp is LRU_CACHE:

@@ -13,13 +13,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any
 
+from magpy_core._compat.cpython.imports import FIND_AND_LOAD, LOADERS
 from magpy_core._compat.torch.mode_reads import reads_modes
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.callables import WITH_VERDICT
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output, uncaptured
-from magpy_core.recording.imports import FIND_AND_LOAD, Imports
+from magpy_core.recording.imports import Imports
 from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
 from magpy_core.recording.nodes import modes, one_node, parallel, random_state, scripts
 from magpy_core.recording.nodes.group import Nodes
@@ -78,7 +81,11 @@ class Frames(Tracker):
         if is_compiler_wrapper(code) or reads_modes(code):
             return True
         if is_library_file(filename) or is_own_file(filename):
-            if code.co_argcount:
+            if code in WITH_VERDICT:
+                self.outside.host_call(self.journal.site, WITH_VERDICT[code], policy.verdict(WITH_VERDICT[code]))
+            elif filename == LOADERS:
+                self.outside.loads(self.journal.site, f"importlib.{code.co_qualname}")
+            elif code.co_argcount:
                 self._method_of_library(frame)
             return False
         if filename.startswith(_DEVICE_MODULES) and self.basics.pauses.in_own_code_of_checkpoint():

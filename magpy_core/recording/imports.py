@@ -1,4 +1,5 @@
-"""Imports: the first import of a module runs its body once, unmonitored; the imported module is guarded.
+"""Imports: the first import of a module runs its body once, unmonitored; the imported module is guarded, and so is what was
+asked about it.
 
 Key type: Imports.
 """
@@ -12,12 +13,11 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
+from magpy_core._compat.cpython.imports import FIND_AND_LOAD, FROM_LIST
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import OWN_DIRECTORY
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 
 
 class Imports(Tracker):
@@ -75,5 +75,25 @@ class Imports(Tracker):
             self.basics.pauses.code = frame.f_code
         return False
 
+    def spec_call(self, frame: Any) -> bool:
+        """``importlib.util.find_spec``: that of an imported module is an attribute. Others are looked for among files."""
+        name, package = frame.f_locals.get("name"), frame.f_locals.get("package")
+        if self.basics.pauses.code is None and is_a(name, str) and (package or not name.startswith(".")):
+            found = importlib.util.resolve_name(name, package)
+            if is_a(module := sys.modules.get(found), types.ModuleType):
+                self.module_imported(found, self.journal.site)
+                self.access.reads.attr(module, "__spec__", self.journal.site)
+                self.basics.pauses.code = frame.f_code
+        return False
 
-FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {importlib.import_module: Imports.import_call}
+    def by_statement(self, frame: Any) -> bool:
+        """The import system was called by the interpreter, or by native code."""
+        self.basics.pauses.code = frame.f_code
+        return False
+
+
+FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
+    importlib.import_module: Imports.import_call,
+    importlib.util.find_spec: Imports.spec_call,
+}
+CODES = {FIND_AND_LOAD: Imports.by_statement, FROM_LIST: Imports.by_statement}

@@ -36,6 +36,7 @@ _LOCK_METHODS = frozenset({
     "locked", "locked_lock", "release", "release_lock",
 })  # fmt: skip
 _CLOCKS = ("time.", "datetime.")
+_DOES_IO = "performs input or output inside the region, which replay can't repeat."
 _SETTING_HINT = "Make the setting once, before the region is called."
 _SETTING_WRITTEN = f"{HERE} changes a setting of torch, which a graph can't repeat."
 
@@ -215,7 +216,7 @@ class Outside(Tracker):
         if what == Verdict.IO and name.endswith(".__exit__") and self.journal.refused:
             return  # opening the file has already been reported
         if what == Verdict.IO:
-            code, text = "MP113", "performs input or output inside the region, which replay can't repeat."
+            code, text = "MP113", _DOES_IO
         elif what == Verdict.HOST:
             code, text = "MP103", "can return a different result at each call, and nothing can guard it."
         else:
@@ -223,6 +224,11 @@ class Outside(Tracker):
             text = f"calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded."
         hint = _hint_to_declare(fn) if code == "MP104" else self._hint_to_move(name)
         self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)
+
+    def loads(self, site: Any, name: str) -> None:
+        """A function of the import system looks for a module, or reads files of one: libraries do so once, at first use."""
+        text = f"{self.journal.quoted_expression(site) or 'The program'} {_DOES_IO}"
+        self.journal.refuse_if_repeated(Unsupported("MP113", text, hint=self._hint_to_move(name)), site)
 
     def _hint_to_move(self, name: str) -> str:
         """Where a call of the outside world can be, instead of inside the region."""

@@ -81,6 +81,11 @@ class Trace:
     globals_hold: Callable[[], bool]
     findings: tuple[Finding, ...]
 
+    @property
+    def counts(self) -> bool:
+        """Whether checking the guards looks something up in a cache, which counts that."""
+        return any(read.counted for read in self.refgraph.reads)
+
 
 @dataclass(frozen=True)
 class TensorWrites:

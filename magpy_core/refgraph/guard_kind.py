@@ -26,6 +26,11 @@ class Read:
     expected: Any
     site: Any = None
 
+    @property
+    def counted(self) -> bool:
+        """Whether checking it is an access that a cache counts."""
+        return self.source.counted or (type(self.expected) is Source and self.expected.counted)
+
 
 class CheckWriter(Writer, Protocol):
     """The guard generator, as a kind of guard sees it: it writes checks too."""

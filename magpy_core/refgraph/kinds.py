@@ -19,6 +19,7 @@ from magpy_core._compat.cpython.layout import is_heap_type as is_heap_type
 from magpy_core._compat.cpython.weak_caches import by_object
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.knowledge.callables import LRU_CACHE
+from magpy_core.refgraph.stand_in import StandIn
 from magpy_core.refgraph.weak import ObjectRef
 
 SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(10)
@@ -60,7 +61,7 @@ def kind_of_type(tp: type) -> int:
     """The kind of exact instances of a type."""
     if tp in _SCALAR_TYPES:
         return SCALAR
-    if tp in _IDENTITY_TYPES or issubclass(tp, (type, enum.Enum, types.ModuleType)):
+    if tp in _IDENTITY_TYPES or issubclass(tp, (type, enum.Enum, types.ModuleType, StandIn)):
         return IDENTITY
     if str(tp.__module__).startswith("numpy") and tp.__name__ in ("finfo", "iinfo"):
         return IDENTITY  # one immutable object for each dtype

@@ -22,7 +22,8 @@ class Node:
     type_name: str
     snapshot: Snapshot | None = None
     is_watched: bool = False  # the snapshot was shown to who may refuse it
-    written_at: list[Any] = field(default_factory=list)
+    written_at: dict[Any, None] = field(default_factory=dict)  # the sites, in order
+    slots_written_at: dict[Any, dict[Any, None]] = field(default_factory=dict)  # those of each slot that events show
     contents_read: bool = False
     must_be_distinct: bool = False  # compared, hashed or a memo key: no other node may have the same object
     summary: str = ""
@@ -37,6 +38,17 @@ class Node:
     def note_write(self, key: Any, value: Any) -> None:
         """Note that an event shows a write of ``value`` to slot ``key``."""
         self.noted[slot_name(key)] = value
+
+    def note_site(self, key: Any, site: Any) -> None:
+        """Note where slot ``key`` is written."""
+        self.slots_written_at.setdefault(slot_name(key), {})[site] = None
+
+    def sites_of(self, change: Change) -> list[Any]:
+        """Where the region made this change, as far as events have shown it."""
+        if known := self.slots_written_at.get(slot_name(change.key)):
+            return list(known)
+        others = {site for sites in self.slots_written_at.values() for site in sites}
+        return [site for site in self.written_at if site not in others] or list(self.written_at)
 
     def explains(self, change: Change) -> bool:
         """Whether events have shown that the region made this change last."""
@@ -55,7 +67,7 @@ class Node:
         if self.kind != kinds.IDENTITY:
             self.obj = None
         self.snapshot = None
-        self.appended, self.noted = [], {}
+        self.appended, self.noted, self.slots_written_at = [], {}, {}
         self.forced = [(op, k) for op, k in self.forced if op.startswith(("set_", "maybe_")) and type(k) is str]
 
     def __repr__(self) -> str:

@@ -14,13 +14,14 @@ from typing import Any, ClassVar, Protocol
 class Source:
     """One access step from ``base``, or a root if it is None. ``kind`` is the name of ``step_kind``."""
 
-    __slots__ = ("_text", "base", "key", "kind", "label", "path", "step_kind")
+    __slots__ = ("_text", "base", "counted", "key", "kind", "label", "path", "step_kind")
 
     def __init__(self, kind: str, step_kind: SourceKind, base: Source | None, key: Any, label: str = "") -> None:
         self.kind, self.step_kind = kind, step_kind
         self.base = base
         self.key: Any = key  # a constant, or a Source (an item whose key is an object from outside)
         self.label = label
+        self.counted: bool = step_kind.counted or (base is not None and base.counted)
         self._text: str | None = None
         # stable over recordings: facts about a value (that it is dynamic) are stored under its path
         if base is None:
@@ -94,6 +95,7 @@ class SourceKind:
     """A step: ``read(base, key)`` is its value. ``template`` is the Python text of the access, with {b} for the base's
     expression and {k} for the key's; ``text(source, base_text)`` is the text for messages."""
 
+    counted: ClassVar[bool] = False  # a cache counts the access, and which entry was used last
     watchable: ClassVar[bool] = False  # an object there may be a root of a first level
     followed: ClassVar[bool] = False  # the step runs no user code, and tags may cover it
 

@@ -201,6 +201,12 @@ class Field(SourceKind):
         return source.key == "__kwdefaults__" and level.held(source)
 
 
+class Cached(SourceKind):
+    """The cached value for arguments: its key is those, and the number of the call among those of the region."""
+
+    counted = True
+
+
 class Draw(SourceKind):
     """A number drawn from a random stream: its key is the number of the draw, the method and the method's arguments."""
 
@@ -235,8 +241,8 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "deref": SourceKind(lambda b, k: b(), "{b}()", lambda s, b: f"{b}()"),
     "size": SourceKind(lambda b, k: b.size(k), "{b}.size({k})", lambda s, b: f"{b}.shape[{s.key}]"),
     "offset": SourceKind(lambda b, k: b.storage_offset(), "{b}.storage_offset()", lambda s, b: f"{b}.storage_offset()"),
-    "cached": SourceKind(
-        lambda b, k: b(*k[0], **dict(k[1])), "{b}(*{k}[0], **dict({k}[1]))", lambda s, b: _called(b, *s.key)
+    "cached": Cached(
+        lambda b, k: b(*k[0], **dict(k[1])), "{b}(*{k}[0], **dict({k}[1]))", lambda s, b: _called(b, *s.key[:2])
     ),
     "setting": SourceKind(lambda b, k: b(*k), "{b}(*{k})", lambda s, b: _called(b, s.key)),
     "cache_state": SourceKind(lambda b, k: cache_state(b), "cache_state({b})", lambda s, b: f"{b}.cache_info()"),

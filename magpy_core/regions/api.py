@@ -25,6 +25,7 @@ from magpy_core.backends.tuning import tuned
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Kernel, Location, Position, Range
 from magpy_core.recording import marks
+from magpy_core.refgraph.stand_in import StandIn, call_of, observed, stand_in, target_of
 from magpy_core.regions import module_call, provider
 from magpy_core.regions.kernels import TargetFailed, kernels_of_capture, kernels_of_regions
 from magpy_core.regions.lines import line_location
@@ -108,8 +109,10 @@ class _FullGraphRegion(Region):
 def location_of(target: Any) -> Location:
     """Where a function, method or module's forward is defined."""
     fn = target.forward if isinstance(target, nn.Module) else target
+    while isinstance(fn, functools.partial):
+        fn = fn.func
     fn = inspect.unwrap(fn.__func__ if isinstance(fn, types.MethodType) else fn)
-    code = getattr(fn, "__code__", None)
+    code = getattr(fn, "__code__", None) or getattr(type(fn).__dict__.get("__call__"), "__code__", None)
     if code is None:
         return Location("<unknown>", Range(Position(0, 0), Position(0, 1)))
     return line_location(code.co_filename, code.co_firstlineno, code.co_qualname)
@@ -181,7 +184,9 @@ def compile(
     fused_loss: bool | None = None,
     cuda_graphs: bool | None = None,
 ) -> Any:
-    """Compile a function or bound method, which gives another function, or an nn.Module, in place, which gives that module.
+    """Compile a function, which gives another function, or an nn.Module, in place, which gives that module. Any other
+    callable (a bound method, a partial, an object with ``__call__``) gives an object that stands for it: attributes, state
+    and comparisons are those of the callable, and copies and pickles are plain.
 
     The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. With no target,
     a decorator. What is compiled already is compiled anew, with these options:
@@ -214,7 +219,7 @@ def compile(
             compile, backend=backend, mode=mode, dynamic=dynamic, fullgraph=fullgraph, options=options, name=name,
             same_random=same_random, wait=wait, fused_loss=fused_loss, cuda_graphs=cuda_graphs,
         )  # fmt: skip
-    if not callable(target):
+    if not callable(target) and not isinstance(target, classmethod):
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
     if isinstance(target, type):
         raise TypeError("magpy_core.compile takes an instance of a module, not its class")
@@ -236,7 +241,15 @@ def compile(
             warnings.warn(f"{text} Compile the method: `call = magpy_core.compile(module.__call__)`.", stacklevel=2)
         module_call.install(module, _region(module, how, name, CALL))
         return target
+    if isinstance(target, (staticmethod, classmethod)):
+        return type(target)(_compile_callable(target.__func__, how, name))
+    return _compile_callable(target, how, name)
+
+
+def _compile_callable(target: Any, how: Options, name: str | None) -> Any:
     target = uncompile(target)
+    if type(target) is not types.FunctionType:
+        return stand_in(target, _region(target, how, name, observed(target)))
     region = _region(target, how, name, target)
 
     @functools.wraps(target)
@@ -295,6 +308,8 @@ def uncompile(target: F) -> F:
         module_call.uninstall(module_call.inner(target))
         return target
     region = _region_behind(target)
+    if issubclass(type(target), StandIn):
+        return target if region is None else target_of(target)
     # a wrapper of the program's around what was compiled has its attributes, too
     return region.target if region is not None and getattr(target, "__wrapped__", None) is region.target else target
 
@@ -352,6 +367,10 @@ def region_of(target: Any) -> Region:
 def _region_behind(target: Any) -> Region | None:
     if isinstance(target, nn.Module):
         return module_call.installed(module_call.inner(target))
+    for found in (target, getattr(target, "__wrapped__", None)):  # a wrapper of the program's has no attributes of ours
+        if issubclass(type(found), StandIn):
+            call = call_of(found)
+            return call if isinstance(call, Region) else None
     return getattr(target, "__magpy_region__", None)
 
 

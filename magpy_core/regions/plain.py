@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from torch import nn
 from magpy_core._compat.torch.eval_frame import hide
 from magpy_core._compat.torch.module_calls import CALL, COMPILED_CALL
 from magpy_core.recording.uncaptured import never_captured
+from magpy_core.refgraph.stand_in import stand_in
 from magpy_core.regions.threads import outside_regions
 
 # Frames of MagPy's own files are not reported to a recording; these have to be.
@@ -38,7 +40,8 @@ def _call(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 def plain_function(target: Callable[..., Any]) -> Callable[..., Any]:
     """``target`` as plain Python. What it calls that the program has compiled is a region of its own there."""
-    return functools.wraps(target)(never_captured(_made["function"](_call, target)))
+    plain: Callable[..., Any] = never_captured(_made["function"](_call, target))
+    return functools.wraps(target)(plain) if type(target) is types.FunctionType else stand_in(target, plain)
 
 
 class PlainCall:

@@ -79,11 +79,12 @@ def _effect_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
     appended: set[tuple[str, Location]] = set()
 
     def note(code: str, subject: Any, sites: list[Any], name: str, op: str = "") -> None:
-        place = places.of(subject, sites) or Place(region.location)
-        names, _ = effects.setdefault((code, places.reported(place)), ([], place.path))
-        names.append(name)
-        if op == "extend":
-            appended.add((code, place.location))
+        found = [place for site in sites if (place := places.of(subject, [site])) is not None]
+        for place in found or [Place(region.location)]:
+            names, _ = effects.setdefault((code, places.reported(place)), ([], place.path))
+            names.append(name)
+            if op == "extend":
+                appended.add((code, place.location))
 
     for effect in capture.replay.effects:
         code = _EFFECT_CODES.get(effect.op, "MP302")
@@ -93,7 +94,8 @@ def _effect_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
         # an attribute: by a statement that names it, else by a call (``setattr``)
         sites = [s for s in known if s.name == effect.key or code != "MP301"] or [s for s in known if s.name is None]
         subject = effect.target.source if isinstance(effect.target, Outside) else None
-        note(code, subject, [*sites, *effect.sites], effect.describe, effect.op)
+        reached = any(places.of(subject, [site]) for site in sites)
+        note(code, subject, sites if reached else effect.sites, effect.describe, effect.op)
     for source, site in capture.trace.writes.written:
         note("MP306", source, [site], source.describe())
     for (code, location), (names, path) in effects.items():

@@ -230,7 +230,7 @@ class Planner:
             value = self.expression(change.value)
         key = self.expression(change.key) if change.op in ("set_item", "del_item") else change.key
         described = describe(node, change)
-        return Effect(change.op, Outside(node.source), key, value, described, list(node.written_at), type(node.obj))
+        return Effect(change.op, Outside(node.source), key, value, described, node.sites_of(change), type(node.obj))
 
     def calls(self, items: Iterable[Any]) -> list[Effect]:
         """The effects of prints, warnings and log records, in order."""
@@ -252,20 +252,19 @@ class Planner:
         """The plan of a completed run; raises Unsupported if something can't be replayed."""
         expr = self.expression(result)
         effects = self.effects(contents)
-        for tensor, name, value, site in _last(fields):
+        for tensor, name, value, sites in _last(fields):
             target, new = self.expression(tensor), self.expression(value)
-            effects.append(Effect("set_field", target, name, new, f".{name} of a tensor", [site]))
+            effects.append(Effect("set_field", target, name, new, f".{name} of a tensor", sites))
         effects += self.calls(items)
         return Plan(expr, False, effects, list(self.outputs))
 
 
 def _last(fields: Iterable[Any]) -> list[Any]:
-    """The last assignment of each field of a tensor: earlier ones can't be observed."""
+    """The last assignment of each field of a tensor, with the sites of all: earlier ones can't be observed."""
     found: dict[tuple[int, str], Any] = {}
-    for write in fields:
-        key = (id(write[0]), write[1])
-        found.pop(key, None)
-        found[key] = write
+    for tensor, name, value, site in fields:
+        *_, sites = found.pop((id(tensor), name), ([],))
+        found[id(tensor), name] = tensor, name, value, [*sites, site]
     return list(found.values())
 
 

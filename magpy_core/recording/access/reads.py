@@ -28,6 +28,7 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict, slot_value, swap_entry
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
+from magpy_core.refgraph.stand_in import StandIn
 
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, LRU_CACHE)
 """Objects that wrap functions; a program may set attributes on them, or another ``__doc__``."""
@@ -128,6 +129,8 @@ class Reads(AccessTracker):
 
     def attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
+        if is_a(obj, StandIn):
+            obj = self.facts.values.behind(obj, site)
         tp = type(obj)
         if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.facts.arrays.memory_read(site, obj):
             return

@@ -22,6 +22,7 @@ from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Snapshot
+from magpy_core.refgraph.stand_in import StandIn
 from magpy_core.replay.ir import MadeInside
 
 _ONE_BY_ONE = "Set the attributes one by one, of an object with a plain `__dict__`."
@@ -69,8 +70,8 @@ class Writes(AccessTracker):
     def mark_written(self, node: Node, site: Any, *, of_variable: bool = False) -> Snapshot:
         """``node`` is about to change: returns its state before the first write, and notes the site for findings."""
         self.events += 1
-        if len(node.written_at) < 8 and site not in node.written_at:
-            node.written_at.append(site)
+        if site not in node.written_at:
+            node.written_at[site] = None
             self.journal.places.remember(node.source, site)
         return self.refgraph.snapshot(node, of_variable=of_variable)
 
@@ -79,6 +80,7 @@ class Writes(AccessTracker):
         self._refuse_finalizer(dict.get(namespace.obj, name), site)
         namespace.forced.append(("set_item", name))
         namespace.note_write(name, value)
+        namespace.note_site(name, site)
         self.mark_written(namespace, site, of_variable=True)
 
     def _refuse_finalizer(self, before: Any, site: Any) -> None:
@@ -93,6 +95,7 @@ class Writes(AccessTracker):
         """An event shows that a slot of ``node`` is about to be set to ``value``, or deleted."""
         node.forced.append((op, key))
         node.note_write(key, value)
+        node.note_site(key, site)
         return self.mark_written(node, site)
 
     def before_write(self, obj: Any, site: Any) -> Node | None:
@@ -114,6 +117,8 @@ class Writes(AccessTracker):
     def attr(
         self, obj: Any, name: str, site: Any, value: Any = ABSENT, *, deleted: bool = False, native: bool = False
     ) -> None:
+        if is_a(obj, StandIn):
+            obj = self.facts.values.behind(obj, site)
         if self.refgraph.node(obj) is not None:
             self._refuse_finalizer((instance_dict(obj) or {}).get(name), site)
         if is_a(obj, threading.local):

@@ -21,6 +21,7 @@ from magpy_core.refgraph.fields import instance_dict, swap_entry
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.stand_in import TARGET, StandIn, target_of
 
 # The fields that make up the C state of objects of these classes. The ``__dict__`` of a SimpleNamespace is read separately.
 _FIELDS: dict[type, tuple[str, ...]] = {
@@ -101,6 +102,12 @@ class Values(FactTracker):
             self.native_facts(source, value, site)
         refgraph.add(value, source)
         return value
+
+    def behind(self, obj: StandIn, site: Any) -> Any:
+        """What ``obj`` stands for, as a value that was read."""
+        target = target_of(obj)
+        self.read(self.sources.make("field", self.facts.roots.const_root(obj).source, TARGET), target, site)
+        return target
 
     def _with_symbols(self, source: Source, value: tuple[Any, ...], store: Slot, site: Any) -> tuple[Any, ...]:
         """``value``, or a private copy of it in which dynamic numbers carry symbols: nothing can be stored in a tuple."""

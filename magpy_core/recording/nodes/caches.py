@@ -33,6 +33,7 @@ class Caches(Tracker):
     torch_calls: TorchCalls
     # functions with room for one value that have kept a tensor of the region, by id, and where they were called
     _occupied: dict[int, tuple[Any, Any]] = field(default_factory=dict, init=False)
+    _hits: int = field(default=0, init=False)
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
@@ -106,4 +107,7 @@ class Caches(Tracker):
                 return
         root = self.facts.roots.const_root(fn).source
         self._guard_state(fn, before, site)
-        self.facts.values.read(self.sources.make("cached", root, (tuple(args), tuple(kwargs.items()))), result, site)
+        # a replay makes each of these calls as well, in their order: the cache counts them, and forgets what was not used
+        self._hits += 1
+        key = tuple(args), tuple(kwargs.items()), self._hits
+        self.facts.values.read(self.sources.make("cached", root, key), result, site)

@@ -20,7 +20,7 @@ class Net(nn.Module):
         recent.append(x.shape[0])  # expect: MP302 `recent.append(x.shape[0])`
         order.move_to_end("a")  # expect: MP302 `order.move_to_end("a")`
         rows.pop()  # expect: MP302 `rows.pop()`
-        del rows[0]
+        del rows[0]  # expect: MP302 `rows[0]`
         return self.layer(x)
 
 

@@ -1103,3 +1103,132 @@ def region(x):
 
 def change_table():
     table["a"] = 4.0
+
+
+# === partial_compiled
+def f(x, k=1.0):
+    return x * k
+
+
+region = functools.partial(f, k=3.0)
+
+
+def change_k():
+    region.keywords["k"] = 5.0
+
+
+def change_f():
+    global f
+    f.__defaults__ = (2.0,)
+
+
+# === partial_with_a_dict
+state = {"k": 2.0}
+
+
+def f(s, x):
+    return x * s["k"]
+
+
+region = functools.partial(f, state)
+
+
+def change_k():
+    state["k"] += 1
+
+
+def change_state():
+    region.__setstate__((f, ({"k": 9.0},), {}, None))
+
+
+# === partial_that_counts
+state = {"k": 2.0}
+
+
+def f(s, x):
+    s["k"] += 1
+    return x * s["k"]
+
+
+region = functools.partial(f, state)
+
+
+# === partial_of_a_method
+class A:
+    def __init__(self):
+        self.n = 0
+
+    def m(self, x, k):
+        self.n += 1
+        return x * k * self.n
+
+
+a = A()
+region = functools.partial(a.m, k=2.0)
+
+
+# === object_compiled
+class Obj:
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, x):
+        self.n += 1
+        return x * self.n
+
+
+region = Obj()
+
+
+def change_n():
+    region.n = 10
+
+
+def change_call():
+    Obj.__call__ = lambda self, x: x * 100
+
+
+# === object_with_slots_compiled
+class Obj:
+    __slots__ = ("n",)
+
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, x):
+        self.n += 1
+        return x * self.n
+
+
+region = Obj()
+
+
+def change_n():
+    region.n = 10
+
+
+# === native_method_compiled
+l = [1.0]
+region = l.append
+
+
+def args(i):
+    return (float(i),)
+
+
+# === dataclass_compiled
+import dataclasses
+
+
+@dataclasses.dataclass
+class P:
+    k: float
+    seen: list = dataclasses.field(default_factory=list)
+
+    def __call__(self, x):
+        self.seen.append(float(self.k))
+        self.k += 1
+        return x * self.k
+
+
+region = P(2.0)

@@ -651,3 +651,82 @@ def region(x):
 
 def change_rate():
     values["rate"] = 5.0
+
+
+# === data_of_a_package: refused calls=3
+import importlib.util
+import os
+import tempfile
+
+
+def __package():
+    folder = tempfile.mkdtemp()
+    with open(os.path.join(folder, "__init__.py"), "w") as file:
+        file.write("scale = 1.0\n")
+    spec = importlib.util.spec_from_file_location("a_package", os.path.join(folder, "__init__.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+__a_package = __package()
+__loader, __path = __a_package.__spec__.loader, __a_package.__file__
+
+
+def region(x):
+    text = __loader.get_data(__path) + b"".join(map(__loader.get_data, [__path]))
+    return x * len(text) + len(__loader.get_source("a_package")) + __loader.path_stats(__path)["size"]
+
+
+def change_file():
+    with open(__path, "a") as file:
+        file.write("more = 2.0\n")
+
+
+# === spec_of_a_module: calls=4
+import colorsys
+import importlib.util
+
+
+def region(x):
+    spec = importlib.util.find_spec("colorsys")
+    return x * (1.0 if spec.loader is None else 2.0)
+
+
+def change_spec():
+    colorsys.__spec__ = importlib.machinery.ModuleSpec("colorsys", None)
+
+
+# === spec_of_no_module: refused calls=3
+import importlib.util
+
+
+def region(x):
+    return x * (1.0 if importlib.util.find_spec("a_module_to_come") is None else 2.0)
+
+
+def change_module():
+    module = sys.modules["a_module_to_come"] = types.ModuleType("a_module_to_come")
+    module.__spec__ = importlib.machinery.ModuleSpec("a_module_to_come", None)
+
+
+# === line_of_a_file: refused calls=3
+import linecache
+
+linecache.cache["a file"] = (1, None, ["1.0\n"], "a file")
+
+
+def region(x):
+    return x * float(linecache.getline("a file", 1))
+
+
+def change_line():
+    linecache.cache["a file"] = (1, None, ["2.0\n"], "a file")
+
+
+# === name_of_the_caller: refused calls=3
+import inspect
+
+
+def region(x):
+    return x * len(inspect.currentframe().f_code.co_name)

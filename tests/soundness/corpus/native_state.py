@@ -527,3 +527,176 @@ def region(x):
 
 def change_entries():
     entries.insert(0, 9)
+
+
+# === cache_whose_order_counts: calls=12
+log = []
+
+
+class A:
+    @functools.lru_cache(maxsize=2)
+    def w(self, n):
+        log.append(n)
+        return float(n) + 1
+
+
+a = A()
+
+
+def region(x):
+    return x * a.w(2) * a.w(3)
+
+
+info = []
+
+
+def args(i):
+    info.append(tuple(A.w.cache_info()))
+    if i > 4 and i % 2:
+        a.w(10 + i % 3)
+    return (torch.ones(2, 3) * (i + 1),)
+
+
+# === cache_asked_twice: calls=6
+@functools.lru_cache(maxsize=4)
+def w(n):
+    return float(n) + 1
+
+
+def region(x):
+    return x * w(2) * w(2)
+
+
+info = []
+
+
+def args(i):
+    info.append(tuple(w.cache_info()))
+    return (torch.ones(2, 3) * (i + 1),)
+
+
+# === cached_method_of_a_module: calls=8
+class N(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(3, 3)
+
+    @functools.lru_cache(maxsize=1)
+    def mask(self, n):
+        return torch.ones(n, 3)
+
+    def forward(self, x):
+        return self.l(x) * self.mask(x.shape[0])
+
+
+torch.manual_seed(0)
+region = N()
+info = []
+
+
+def args(i):
+    info.append(tuple(N.mask.cache_info()))
+    return (torch.ones(2 + (i // 3) % 2, 3) * (i + 1),)
+
+
+# === cached_function_compiled: calls=8
+@functools.lru_cache(maxsize=2)
+def region(n):
+    return torch.ones(2) * n
+
+
+w = region
+info = []
+
+
+def args(i):
+    info.append(tuple(w.cache_info()))
+    return (1,)
+
+
+# === cached_method_compiled: calls=8
+class A:
+    @functools.lru_cache(maxsize=2)
+    def w(self, n):
+        return torch.ones(2) * n
+
+
+a = A()
+region = a.w
+info = []
+
+
+def args(i):
+    info.append(tuple(A.w.cache_info()))
+    return (1 + i % 2,)
+
+
+# === cache_that_evicts: calls=10
+class A:
+    @functools.lru_cache(maxsize=1)
+    def w(self, n):
+        return torch.full((3,), float(n))
+
+
+a = A()
+
+
+def region(x, n):
+    return x * a.w(n)
+
+
+info = []
+kept = []
+
+
+def args(i):
+    info.append(tuple(A.w.cache_info()))
+    kept.append(a.w(1)) if i % 4 == 3 else None
+    return (torch.ones(2, 3) * (i + 1), [1, 1, 1, 2, 2, 2, 1, 1, 2, 2][i])
+
+
+# === cache_of_several_instances: calls=10
+class A:
+    def __init__(self, k):
+        self.k = k
+
+    @functools.lru_cache(maxsize=1)
+    def w(self, n):
+        return torch.full((3,), float(n) * self.k)
+
+
+a, b = A(1), A(2)
+
+
+def region(x, o):
+    return x * o.w(2)
+
+
+info = []
+
+
+def args(i):
+    info.append(tuple(A.w.cache_info()))
+    return (torch.ones(2, 3) * (i + 1), [a, a, a, b, b, b, a, a, b, a][i])
+
+
+# === cache_cleared_and_filled: calls=10
+@functools.lru_cache(maxsize=3)
+def w(n):
+    return float(n)
+
+
+def region(x):
+    return x * sum(w(i) for i in range(3))
+
+
+info = []
+
+
+def args(i):
+    info.append(tuple(w.cache_info()))
+    if i == 3:
+        w.cache_clear()
+    if i == 6:
+        w(9)
+    return (torch.ones(2, 3) * (i + 1),)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+import types
 from pathlib import Path
 
 import pytest
 
-from magpy_core._compat.cpython.imports import imported
+from magpy_core._compat.cpython.imports import FIND_AND_LOAD, FROM_LIST, LOADERS, imported
 from magpy_core._compat.torch import dynamo
 
 SLOWLY = """
 import threading
+import types
 goes_on = threading.Event()
 assert goes_on.wait(60)
 value = 1
@@ -54,3 +56,20 @@ def test_a_compiler_that_another_thread_is_importing(
     goes_on.set()
     thread.join()
     assert during == (False, False, [])
+
+
+def test_code_of_the_import_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_first").mkdir()
+    (tmp_path / "imported_first" / "__init__.py").write_text("")
+    (tmp_path / "imported_first" / "part.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ran: list[types.CodeType] = []
+    sys.setprofile(lambda frame, event, arg: ran.append(frame.f_code) if event == "call" else None)
+    try:
+        from imported_first import part  # type: ignore[import-not-found]
+    finally:
+        sys.setprofile(None)
+    assert ran[0] is FIND_AND_LOAD and FROM_LIST in ran and part.__name__ in sys.modules
+    assert {code.co_name for code in ran if code.co_filename == LOADERS} >= {"find_spec", "exec_module", "get_data"}
+    for name in ("imported_first", "imported_first.part"):
+        monkeypatch.delitem(sys.modules, name)
