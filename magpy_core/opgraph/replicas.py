@@ -21,9 +21,14 @@ Record = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], An
 _GRAD: Any = torch.Tensor.grad
 
 
-def communicates(graph: torch.fx.Graph) -> bool:
-    """Whether a graph has collectives, which can't be undone."""
-    return any(node.target in (all_reduced, broadcast) for node in graph.nodes)
+def communicates(node: torch.fx.Node) -> bool:
+    """Whether a node is a collective, which can't be undone."""
+    return node.target in (all_reduced, broadcast)
+
+
+def groups_in(graph: torch.fx.Graph) -> tuple[str, ...]:
+    """The groups of processes in which a graph communicates."""
+    return tuple(dict.fromkeys(str(node.args[1]) for node in graph.nodes if communicates(node)))
 
 
 @dataclass(eq=False)

@@ -6,9 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
+import magpy_core
+from magpy_core.regions.api import region_of
 from tests.programs.data_parallel_worker import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -86,3 +92,32 @@ for _ in range(8):
     train_step(torch.randn(4, 4))
 dist.barrier()
 """
+
+
+def test_a_step_waits_for_its_compiled_code() -> None:
+    """Until then, its calls are plain: a call that began to communicate could not be repeated. One process, as it trains
+    by default."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        parameters = []
+        for wrap in (lambda step: step, magpy_core.compile(wait=False)):
+            torch.manual_seed(0)
+            model = DistributedDataParallel(
+                torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+            )
+            optimizer = torch.optim.AdamW(model.parameters())
+
+            def train_step(x: torch.Tensor, model: Any = model, optimizer: Any = optimizer) -> None:
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+
+            step = wrap(train_step)
+            for _ in range(6):
+                step(torch.randn(4, 4))
+            parameters.append([p.detach().clone() for p in model.parameters()])
+        assert all(map(torch.equal, *parameters))
+        (capture,) = region_of(step).captures
+        assert capture.plain_calls and capture.progress, "its code is on its way"
+    finally:
+        dist.destroy_process_group()

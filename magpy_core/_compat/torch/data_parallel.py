@@ -2,18 +2,20 @@
 
 The collectives are those of the plain module, in number, order, size and dtype, so that a process that runs a captured step
 can work with one that runs plain Python. Key type: Replica; key functions: reason_to_refuse, replica, all_reduced,
-broadcast.
+broadcast, collectives_run.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 
 #: Fields that must have these values: with others, the module communicates in another way.
@@ -128,6 +130,12 @@ def restore_hooks(replica: Replica, idle: Idle) -> None:
     if idle.is_due:
         replica.reducer.prepare_for_forward()
         replica.reducer.prepare_for_backward([])
+
+
+def collectives_run(groups: Iterable[str]) -> int:
+    """How many collectives this process has begun in ``groups``, up to now."""
+    resolve: Any = getattr(distributed_c10d, "_resolve_process_group")  # noqa: B009 - it is not exported
+    return sum([resolve(name)._get_sequence_number_for_group() for name in groups])
 
 
 def all_reduced(flat: torch.Tensor, group: str) -> torch.Tensor:
