@@ -48,8 +48,8 @@ _MOST_IN_VAIN = 6  # runs of a graph on the wrong path, if it has served no more
 
 
 class Capture:
-    """One capture of a region. ``run(args, kwargs)`` returns the call's result, MISS if the guards do not hold, or a NotRun: why
-    the call was not served."""
+    """One capture of a region. ``run(args, kwargs)`` returns the result, MISS if the guards do not hold, or NotRun and its
+    reason."""
 
     def __init__(self, trace: Trace, live: Live, settings: Settings) -> None:
         self.trace = trace

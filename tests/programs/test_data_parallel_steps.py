@@ -46,7 +46,7 @@ _MORE = (_SLOW, pytest.mark.exhaustive)
 @pytest.mark.parametrize(
     ("backend", "names"),
     [
-        ("eager", ["mixed", "accumulate_mixed", "unused", "outside", "hooked_later"]),
+        ("eager", ["mixed", "accumulate_mixed", "unused", "outside", "hooked_later", "decides_late"]),
         pytest.param("eager", [*CASES], marks=_MORE, id="eager-all"),
         pytest.param("aot_eager", [*CASES], marks=_MORE, id="aot_eager-all"),
         pytest.param("inductor", ["usual", "mixed", "accumulate_mixed"], marks=_SLOW),

@@ -8,6 +8,7 @@ broadcast, collectives_run.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -132,10 +133,14 @@ def restore_hooks(replica: Replica, idle: Idle) -> None:
         replica.reducer.prepare_for_backward([])
 
 
-def collectives_run(groups: Iterable[str]) -> int:
-    """How many collectives this process has begun in ``groups``, up to now."""
+def collectives_run(groups: Iterable[str]) -> float:
+    """How many collectives this process has begun in ``groups``, up to now; NaN, which differs from itself, where a group
+    does not count them."""
     resolve: Any = getattr(distributed_c10d, "_resolve_process_group")  # noqa: B009 - it is not exported
-    return sum([resolve(name)._get_sequence_number_for_group() for name in groups])
+    try:
+        return float(sum(resolve(name)._get_sequence_number_for_group() for name in groups))
+    except RuntimeError:  # that of a backend without sequence numbers
+        return math.nan
 
 
 def all_reduced(flat: torch.Tensor, group: str) -> torch.Tensor:
