@@ -11,7 +11,7 @@ class Entrypoint:
     """Like an entry of launch.json: ``program`` (a file) or ``module``, never both. None: not set.
 
     ``program``, ``cwd`` and a ``python`` with a slash are relative to the folder of the table's file, which is also the
-    default ``cwd``. ``env`` extends the environment. ``nproc`` above 1: that many processes of torch.distributed.
+    default ``cwd``. ``env`` extends the environment. ``nproc`` above 0: that many processes of torch.distributed.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Entrypoint:
     python: str | None = None
     steps: int | None = None
     timeout: float | None = None
-    nproc: int = 1
+    nproc: int = 0
 
 
 def problem_of_variable(name: str, value: str) -> str | None:

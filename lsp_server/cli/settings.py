@@ -64,7 +64,7 @@ class ResolvedSettings:
     jobs: int | None = None
     html: Path | None = None
     events: Path | None = None  # a file for what happens in the run
-    nproc: int = 1
+    nproc: int = 0
     engine: str = "magpy"
     target: str = ""  # the device that the captures are compiled for
     target_line: tuple[str, int] | None = None  # only the kernels of this line
@@ -127,7 +127,7 @@ class ResolvedSettings:
             "entrypoint": f"-m {self.module}" if self.module else self.script,
             "args": self.args,
             **({"env": {k: REDACTED if is_secret(k) else v for k, v in self.env.items()}} if self.env else {}),
-            **({"nproc": self.nproc} if self.nproc > 1 else {}),
+            **({"nproc": self.nproc} if self.nproc else {}),
             "python": self.python,
             "cwd": self.cwd,
             "steps": self.steps,

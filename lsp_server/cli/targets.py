@@ -27,7 +27,7 @@ class Target:
     python: str | None = None
     steps: int | None = None
     timeout: float | None = None
-    nproc: int = 1
+    nproc: int = 0
 
 
 def is_name(text: str | None, loaded: Loaded) -> bool:

@@ -37,7 +37,7 @@ class Target:
     name: str = ""
     python: str | None = None
     timeout: float | None = None
-    nproc: int = 1
+    nproc: int = 0
     device: str | None = None  # that kernels are made for
     notebook: str = ""  # whose script ``path`` is
 

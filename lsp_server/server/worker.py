@@ -53,7 +53,7 @@ class RunOptions:
     engine: str = "magpy"
     python: str | None = None
     timeout: float | None = None
-    nproc: int = 1
+    nproc: int = 0
     device: str | None = None  # that kernels are made for; empty: none
 
 

@@ -23,7 +23,7 @@ from magpy_core.backends.fusing import FusedLoss
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
-from magpy_core.capture.outcome import MISS, RERUN_PLAIN, PathsVary
+from magpy_core.capture.outcome import MISS, NotRun, PathsVary
 from magpy_core.capture.parts import Guards, Replay
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
@@ -40,15 +40,16 @@ def _other_path(capture: weakref.ref[Capture], count: Iterator[int]) -> None:
         raise PathsVary
 
 
-def _always_plain(args: Any, kwargs: Any) -> Any:
-    return RERUN_PLAIN
+def _always_retired(args: Any, kwargs: Any) -> Any:
+    return NotRun.RETIRED
 
 
 _MOST_IN_VAIN = 6  # runs of a graph on the wrong path, if it has served no more calls
 
 
 class Capture:
-    """One capture of a region. ``run(args, kwargs)`` returns the call's result, or MISS if the guards do not hold."""
+    """One capture of a region. ``run(args, kwargs)`` returns the result, MISS if the guards do not hold, or NotRun and its
+    reason."""
 
     def __init__(self, trace: Trace, live: Live, settings: Settings) -> None:
         self.trace = trace
@@ -94,7 +95,9 @@ class Capture:
         self._released = None
         self.fast_guard.retire()
         matches = self.matches
-        self.run = (lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS) if check_guards else _always_plain
+        self.run = (
+            (lambda args, kwargs: NotRun.RETIRED if matches(args, kwargs) else MISS) if check_guards else _always_retired
+        )
         self.is_retired = True
 
     def doubt(self) -> None:
@@ -111,7 +114,7 @@ class Capture:
         if self._released is not None:
             return
         matches, self._released = self.matches, self.run
-        self.run = lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS
+        self.run = lambda args, kwargs: NotRun.HELD if matches(args, kwargs) else MISS
 
     def release(self) -> None:
         """Undo ``hold``."""

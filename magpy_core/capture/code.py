@@ -9,10 +9,11 @@ from typing import Any
 
 import torch.fx
 
+from magpy_core._compat.torch.data_parallel import collectives_run
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import SET_GRAD, get_modes, random_streams, restore_streams, set_modes
 from magpy_core.capture.conditions import evaluator
-from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
+from magpy_core.capture.outcome import MISS, CaptureFailed, NotReady, NotRun
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
 from magpy_core.capture.text import Lines
@@ -21,7 +22,7 @@ from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
 from magpy_core.guards.kinds import TENSOR
 from magpy_core.opgraph.calls import OtherResult
-from magpy_core.opgraph.replicas import communicates
+from magpy_core.opgraph.replicas import groups_in
 from magpy_core.recording.ledger import Decision
 from magpy_core.recording.trace import GuardedTensor, Trace
 from magpy_core.refgraph.draws import rewind_streams
@@ -51,7 +52,8 @@ class CodeWriter:
             restore_numbers=restore_numbers, stack=torch.stack,
             restore_history=restore_history, random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes, set_grad_enabled=SET_GRAD, rewind_streams=rewind_streams,
-            CaptureFailed=CaptureFailed, OtherResult=OtherResult, RERUN_PLAIN=RERUN_PLAIN,
+            CaptureFailed=CaptureFailed, OtherResult=OtherResult, NotReady=NotReady, NotRun=NotRun,
+            collectives_run=collectives_run,
         )  # fmt: skip
 
     @property
@@ -165,20 +167,24 @@ class CodeWriter:
         self._write_conditions(inputs)
         # nothing outside has changed yet: after any failure, plain Python can run the call from its beginning
         failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
-        # not where a second run would communicate twice, and wait for the other processes
-        rerun = "raise" if communicates(self._trace.graph) else "return RERUN_PLAIN"
-        failed += ["except Exception:", f"    {undo}{rerun}"]
+        # what communicates is in the last segment, so none has when a segment is not ready
+        failed += ["except NotReady:", f"    {undo}return NotRun.NOT_READY", "except Exception:"]
+        if groups := groups_in(self._trace.graph):  # a second run would communicate twice, and wait for the other processes
+            groups_name = w.const(groups)
+            before.append(f"collectives = collectives_run({groups_name})")
+            failed.append(f"    if collectives_run({groups_name}) != collectives: {undo}raise")
+        failed.append(f"    {undo}return NotRun.RAISED")
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
         check = self._check_replaced(writer) if self.undo.is_complete else []
         graph = [*before, "try:", *(f"    {line}" for line in [*graph, *writer.lines, *check] or ["pass"]), *failed]
         # plain Python raises, so that the traceback shows the program's frames
-        return graph, [*replay, f"{undo}return RERUN_PLAIN" if plan.raises else f"return {result}"]
+        return graph, [*replay, f"{undo}return NotRun.RAISES" if plan.raises else f"return {result}"]
 
     def _check_replaced(self, writer: ReplayWriter) -> list[str]:
         """Check that what the effects replace is still there: the last statement before the effects, which make no call, so
         that no other thread runs in between."""
         replaced = writer.conflict_conditions(self._trace.plan)
-        return [f"if {' or '.join(replaced)}: {self.undo.statements}return RERUN_PLAIN"] if replaced else []
+        return [f"if {' or '.join(replaced)}: {self.undo.statements}return NotRun.CONFLICT"] if replaced else []
 
     def _segments(self, values: dict[torch.fx.Node, str]) -> list[str]:
         """The calls of the compiled segments, whose results are added to ``values``, and the checks of decisions on them."""

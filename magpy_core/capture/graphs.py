@@ -17,6 +17,7 @@ from typing import Any, Literal
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.data_parallel import collectives_run
 from magpy_core._compat.torch.fake import guard_namespace
 from magpy_core._compat.torch.inductor import compile_alone
 from magpy_core._compat.torch.surroundings import in_cuda_graph
@@ -30,6 +31,7 @@ from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
 from magpy_core.capture.undo import restore_input
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph.replicas import groups_in
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
@@ -169,7 +171,7 @@ class CompiledGraphs:
     def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
         nodes = self._structure.segments[index].inputs
         written = [value for node, value in zip(nodes, inputs, strict=True) if node in self._kept]
-        return first_run(fn, inputs, written) if written else fn(inputs)
+        return first_run(fn, inputs, written, groups_in(self._trace.graph)) if written else fn(inputs)
 
     def _compiled(self, index: int, inputs: tuple[Any, ...], stage: int) -> Callable[[list[Any]], Any] | None:
         """Segment ``index``, compiled with the tuning of ``stage``; None if it is still being compiled in the background.
@@ -419,8 +421,11 @@ def shape_check(checks: Sequence[tuple[Sequence[str], list[int]]]) -> Callable[[
     return check
 
 
-def first_run(fn: Callable[[list[Any]], Any], inputs: list[Any], written: Sequence[torch.Tensor]) -> Any:
-    """``fn(inputs)``. If it raises, the ``written`` tensors are restored and CaptureFailed (MP902) is raised.
+def first_run(
+    fn: Callable[[list[Any]], Any], inputs: list[Any], written: Sequence[torch.Tensor], groups: Sequence[str] = ()
+) -> Any:
+    """``fn(inputs)``. If it raises, the ``written`` tensors are restored and CaptureFailed (MP902) is raised; the error
+    itself if it has communicated in ``groups`` of processes.
 
     Recorded operations that raise only for what a guard checks need no copies of what they change. Compiled code needs them:
     if torch's wrapper around it raises (for example because it can't rebuild a view of an output), the inputs have already
@@ -429,10 +434,13 @@ def first_run(fn: Callable[[list[Any]], Any], inputs: list[Any], written: Sequen
         saved = [(tensor, tensor.detach().clone()) for tensor in written]
     except torch.OutOfMemoryError:
         saved = []  # memory is short and the graph hardly ever raises: run without copies, as in every later run
+    collectives = collectives_run(groups)
     try:
         return fn(inputs)
     except Exception as error:
         for tensor, backup in saved:
             restore_input(tensor, backup)
+        if collectives_run(groups) != collectives:
+            raise
         what = f"{type(error).__name__}: {str(error)[:160]}"
         raise CaptureFailed("MP902", f"The compiled graph of the region failed on its first run ({what}).") from error

@@ -1,18 +1,28 @@
-"""How the run of a capture can end besides the call's result. Key names: MISS, RERUN_PLAIN, CaptureFailed,
+"""How the run of a capture can end besides the call's result. Key names: MISS, NotRun, CaptureFailed,
 PathsVary."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
 """The guards don't hold, or the graph takes another path: the capture doesn't fit the call."""
-RERUN_PLAIN: Any = type("RERUN_PLAIN", (), {"__repr__": lambda self: "RERUN_PLAIN"})()
-"""The graph raised, and everything has been undone: the call has to run as plain Python."""
+
+
+class NotRun(Enum):
+    """Why a capture that fits the call has not served it. Nothing has changed: the call has to run as plain Python."""
+
+    HELD = "nothing is to be compiled yet"
+    NOT_READY = "a graph is being compiled in the background, or can't be now"
+    RAISED = "the graph raised, and everything has been undone"
+    CONFLICT = "what the effects replace is no longer there, and everything has been undone"
+    RAISES = "the recorded call raised: plain Python raises, so that the traceback shows the program's frames"
+    RETIRED = "it serves no more calls: it was measured to be slower than plain Python, or can't run"
 
 
 class NotReady(Exception):
-    """A graph of the capture is being compiled in the background, or can't be now: the call has to run as plain Python."""
+    """Raised in place of a graph of the capture that is not ready, before it runs."""
 
 
 class CaptureFailed(Exception):

@@ -9,6 +9,7 @@ import torch.fx
 from magpy_core.opgraph.conditions import only_for
 from magpy_core.opgraph.expectations import Expectation
 from magpy_core.opgraph.raising import may_end_process
+from magpy_core.opgraph.replicas import communicates
 from magpy_core.opgraph.segments import Segment, split
 from magpy_core.recording.ledger import Decision
 from magpy_core.recording.trace import Trace
@@ -36,6 +37,7 @@ class Structure:
         # On a GPU, what an assertion rules out (an index that is too large) ends the process instead of raising: cut there.
         on_cpu = all(tensor.facts.device.type == "cpu" for tensor in trace.inputs)
         after_graph = on_cpu or not rest or not may_end_process(trace.graph, rest[0].last_node)
+        after_graph = after_graph and not any(map(communicates, trace.graph.nodes))  # which can't be undone
         holds_writes = compiled and after_graph and bool(rest) and all(d.held for d in rest)
         cuts = tuple(d for d in rest if not (after_graph and (d.asserted or holds_writes)))
         assertions = tuple(d for d in rest if after_graph and (d.asserted or holds_writes))

@@ -15,7 +15,7 @@ def run(args, kwargs, run_drawing=run_drawing):
     except CaptureFailed:
         rewind_streams(before)
         raise
-    if result is MISS or result is RERUN_PLAIN:
+    if result is MISS or type(result) is NotRun:
         rewind_streams(before)
     return result
 

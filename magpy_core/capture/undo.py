@@ -17,6 +17,7 @@ from magpy_core._compat.torch.tensor_guards import keep_version
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.opgraph.raising import at_risk_in_order, at_risk_when_compiled, nodes_before_raise
+from magpy_core.opgraph.replicas import communicates
 from magpy_core.recording.trace import GraphInput, Trace
 
 
@@ -54,6 +55,7 @@ def write_undo(
         w.lines.append("modes = get_modes()")
         statements = "set_modes(modes); " + statements
     is_complete = (may_undo and not holds_writes) or all(i.node in at_risk for i in written)
+    is_complete = is_complete and not any(map(communicates, trace.graph.nodes))
     return Undo(statements, is_complete, kept)
 
 

@@ -60,6 +60,11 @@ def _facts(value: Any, sizes: bool) -> Any:
     raise Unsupported("MP107", f"{HERE} returns a {kind.__name__}, which replay can't compare with a later result.")
 
 
+def may_differ(node: torch.fx.Node) -> bool:
+    """Whether a node may raise OtherResult."""
+    return bool(getattr(node.target, "may_differ", False))
+
+
 def expecting(call: Callable[..., Any], result: Any, sizes: bool) -> Callable[..., Any]:
     """``call`` with a check that it returns the same kinds, dtypes and plain values as ``result``, and with ``sizes`` the
     same shapes. Raises Unsupported for a result that can't be compared."""
@@ -73,6 +78,6 @@ def expecting(call: Callable[..., Any], result: Any, sizes: bool) -> Callable[..
             raise OtherResult(getattr(call, "__name__", "a call"))
         return returned
 
-    expect.__dict__.update(call.__dict__)
+    expect.__dict__.update(call.__dict__, may_differ=True)
     expect.__name__ = expect.__qualname__ = call.__name__
     return expect

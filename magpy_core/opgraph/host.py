@@ -27,6 +27,10 @@ class Host(Protocol):
     @property
     def site(self) -> Any: ...
     @property
+    def is_given_up(self) -> bool:
+        """Whether the recording is refused or skipped: what is left of it runs exactly as in plain Python."""
+
+    @property
     def call_keeps_state(self) -> bool:
         """Whether the call that is one node keeps state between calls, so that it can't be repeated on fake tensors."""
 

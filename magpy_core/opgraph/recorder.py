@@ -172,6 +172,9 @@ def begin(
     ops.values.release_unreachable(ops.inputs.guarded)
     ops.read_inside = []
     if func in BACKWARD:
+        if host.is_given_up:  # Python in the pass would see that gradients are assigned after it, and not during it
+            host.graph_incomplete = True
+            raise Unsupported("", "what is given up runs as in plain Python")
         return Backward.prepare(ops, func, args, kwargs)
     name = fns.function_name(func)
     if name.startswith(("get:", "set:", "del:")):

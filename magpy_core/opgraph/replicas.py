@@ -12,7 +12,15 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.data_parallel import Idle, Replica, all_reduced, broadcast, disable_hooks, restore_hooks
+from magpy_core._compat.torch.data_parallel import (
+    Idle,
+    Replica,
+    all_reduced,
+    broadcast,
+    disable_hooks,
+    group_of,
+    restore_hooks,
+)
 from magpy_core._compat.torch.operators_trace import after
 from magpy_core.findings import HERE, Unsupported
 
@@ -21,9 +29,15 @@ Record = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], An
 _GRAD: Any = torch.Tensor.grad
 
 
-def communicates(graph: torch.fx.Graph) -> bool:
-    """Whether a graph has collectives, which can't be undone."""
-    return any(node.target in (all_reduced, broadcast) for node in graph.nodes)
+def communicates(node: torch.fx.Node) -> bool:
+    """Whether a node is a collective, which can't be undone."""
+    return group_of(node.target, node.args, node.kwargs) is not None
+
+
+def groups_in(graph: torch.fx.Graph) -> tuple[str, ...]:
+    """The groups of processes in which a graph communicates."""
+    groups = (group_of(node.target, node.args, node.kwargs) for node in graph.nodes)
+    return tuple(dict.fromkeys(group for group in groups if group is not None))
 
 
 @dataclass(eq=False)

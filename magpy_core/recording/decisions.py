@@ -14,6 +14,7 @@ from magpy_core.opgraph import conditions
 from magpy_core.opgraph.expectations import Expectation
 from magpy_core.opgraph.functions import IS_BACKWARD
 from magpy_core.opgraph.raising import may_end_process
+from magpy_core.opgraph.replicas import communicates
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.ledger import Decision
@@ -110,7 +111,7 @@ class Decisions(BasicTracker):
         ops = self.ledger.ops
         can = self.ledger.learned.holds and any(IS_BACKWARD in node.meta for node in ops.graph.nodes)
         # on a wrong path, a graph would communicate where plain Python does not, and on a GPU might end the process
-        can = can and not ops.leaves.replicas.parameters
+        can = can and not any(map(communicates, ops.graph.nodes))
         on_cpu = all(tensor.device.type == "cpu" for _, _, tensor in ops.inputs.tensors)
         can = can and (on_cpu or not left or not may_end_process(ops.graph, left[0].last_node))
         if not can or not all(Expectation(d.sym, d.outcome).is_possible for d in left):

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.opgraph.calls import may_differ
+from magpy_core.opgraph.replicas import communicates
 from magpy_core.recording.imports import Imports
 from magpy_core.recording.nodes.group import Nodes
 from magpy_core.recording.operator_host import OperatorHost
@@ -43,6 +45,7 @@ class Exit(Tracker):
         if error is not None:
             return self._raised(error)
         self.basics.decisions.hold()
+        self._found_out_too_late()
         self._outside_errors_raised()
         if self.journal.refused or self.journal.skip_reason:
             return None
@@ -62,6 +65,21 @@ class Exit(Tracker):
             text = "The region calls a DistributedDataParallel module, and its backward pass runs outside."
             self.journal.refuse("MP106", text, hint="Call `backward()` in the region, or compile the module itself.")
         replicas.run_hooks()
+
+    def _found_out_too_late(self) -> None:
+        """Refuse a graph that may turn out to take another path after it has communicated: to run the call again would
+        communicate twice, and wait for the other processes."""
+        nodes = list(self.ledger.ops.graph.nodes)
+        first = next((i for i, node in enumerate(nodes) if communicates(node)), None)
+        if first is None:
+            return
+        position = {node: i for i, node in enumerate(nodes)}
+        sites = [d.site for d in self.ledger.decisions if d.condition is None and position.get(d.last_node, -1) >= first]
+        sites += [node.meta.get("magpy_site") for node in nodes[first:] if may_differ(node)]
+        if sites:
+            text = f"{HERE} decides about the path after the region has communicated with other processes."
+            hint = "Decide before `backward()` and the module's call, or outside the region."
+            self.journal.refuse("MP106", text, hint=hint, site=sites[0])
 
     def _hooks_left(self) -> None:
         """Hooks of values inside are for a backward pass inside."""

@@ -72,6 +72,10 @@ class OperatorHost:
         return self.journal.site
 
     @property
+    def is_given_up(self) -> bool:
+        return self.journal.refused or bool(self.journal.skip_reason)
+
+    @property
     def call_keeps_state(self) -> bool:
         return self.torch_calls.alone
 

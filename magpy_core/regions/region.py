@@ -22,7 +22,7 @@ from magpy_core._compat.torch.surroundings import foreign, in_cuda_graph
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
 from magpy_core.capture.build import Capture
-from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed, PathsVary
+from magpy_core.capture.outcome import MISS, CaptureFailed, NotRun, PathsVary
 from magpy_core.capture.settings import Settings
 from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported
 from magpy_core.monitor.hooks import belongs_to_user
@@ -162,9 +162,9 @@ class Region:
                     result = capture.run(args, kwargs)
                 except CaptureFailed as failure:
                     self._contain(self._drop, capture, failure)
-                    result = RERUN_PLAIN  # not from here: what the program raises must have no context of ours
-                if result is RERUN_PLAIN:
-                    return self._rerun(capture, args, kwargs, start)
+                    result = NotRun.RETIRED  # not from here: what the program raises must have no context of ours
+                if type(result) is NotRun:
+                    return self._rerun(result, capture, args, kwargs, start)
                 if result is not MISS:
                     self.hits += 1
                     capture.hits += 1
@@ -194,18 +194,18 @@ class Region:
             where = line_location(loss.file, loss.line) if loss.line else self.location
             self.log.add(fused_loss_finding(self.id, where, loss.saved_bytes))
 
-    def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
-        """The call that ``capture`` fits, as plain Python. Its guards were checked from ``start`` on."""
-        if capture.is_held:
+    def _rerun(self, why: NotRun, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
+        """The call that ``capture`` fits and has not served, as plain Python. Its guards were checked from ``start`` on."""
+        if why is NotRun.HELD:
             return self._miss(args, kwargs, start, capture)
-        if capture.is_ready or not self.options.background:
-            result = self.target(*args, **kwargs)
-            if not (capture.hits or capture.is_retired or capture.trace.plan.raises or in_cuda_graph()):
-                self._contain(self._raised_alone, capture)
-            return result
-        if capture.asks_to_load and not capture.is_retired:
-            self._contain(capture.hold)
-        return self._in_vain(capture, args, kwargs, start)
+        if why is NotRun.NOT_READY and self.options.background:
+            if capture.asks_to_load:
+                self._contain(capture.hold)
+            return self._in_vain(capture, args, kwargs, start)
+        result = self.target(*args, **kwargs)
+        if why is NotRun.RAISED and not (capture.hits or in_cuda_graph()):
+            self._contain(self._raised_alone, capture)
+        return result
 
     def _raised_alone(self, capture: Capture) -> None:
         """The graph of a capture that has never served a call raised, and plain Python did not."""

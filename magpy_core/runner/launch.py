@@ -16,13 +16,14 @@ from magpy_core.runner.request import Outcome, RunRequest
 __all__ = ["AsyncRunHandle", "Message", "Outcome", "RunHandle", "RunRequest", "launch", "launch_async"]
 
 
-def launch(request: RunRequest, nproc: int = 1) -> RunHandle:
-    """Starts ``request`` in ``nproc`` processes. Always returns a handle; if that fails, its outcome says why."""
+def launch(request: RunRequest, nproc: int = 0) -> RunHandle:
+    """Starts ``request``: an ordinary process, or ``nproc`` of torch.distributed, even if that is 1. Always returns a
+    handle; if that fails, its outcome says why."""
     if (request.script is None) == (request.module is None):
         raise ValueError("a RunRequest names either a script or a module")
-    return RunHandle(request) if nproc == 1 else RanksHandle(request, nproc)
+    return RanksHandle(request, nproc) if nproc else RunHandle(request)
 
 
-def launch_async(request: RunRequest, nproc: int = 1) -> AsyncRunHandle:
+def launch_async(request: RunRequest, nproc: int = 0) -> AsyncRunHandle:
     """Like ``launch``, for a running event loop: ``async for message in launch_async(request)``."""
     return AsyncRunHandle(launch(request, nproc))

@@ -64,6 +64,7 @@ CASES = {
     "hooked_natively": Case(0, step="hooked_natively", averages=False),
     "two": Case(0, step="two", averages=False),
     "hooked_later": Case(10, step="hooked_later"),
+    "decides_late": Case(0, step="decides_late", averages=False),
     "checkpointed": Case(0, step="checkpointed", averages=False),
     "sharded": Case(0, step="sharded", averages=False),
 }
@@ -111,6 +112,8 @@ class Training:
         if self.case.step == "outside":
             return loss
         loss.backward()
+        if self.case.step == "decides_late" and loss > 1.2:  # in some of the calls
+            loss = loss * 2
         if self.case.step == "clipped":
             nn.utils.clip_grad_norm_(self.model.parameters(), 0.1)
         self.optimizer.step()

@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
+import magpy_core
+from magpy_core.regions.api import region_of
 from tests.programs.data_parallel_worker import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +47,7 @@ _MORE = (_SLOW, pytest.mark.exhaustive)
 @pytest.mark.parametrize(
     ("backend", "names"),
     [
-        ("eager", ["mixed", "accumulate_mixed", "unused", "outside", "hooked_later"]),
+        ("eager", ["mixed", "accumulate_mixed", "unused", "outside", "hooked_later", "decides_late"]),
         pytest.param("eager", [*CASES], marks=_MORE, id="eager-all"),
         pytest.param("aot_eager", [*CASES], marks=_MORE, id="aot_eager-all"),
         pytest.param("inductor", ["usual", "mixed", "accumulate_mixed"], marks=_SLOW),
@@ -86,3 +93,56 @@ for _ in range(8):
     train_step(torch.randn(4, 4))
 dist.barrier()
 """
+
+
+@pytest.fixture
+def alone() -> Iterator[Any]:
+    """The group of this process alone."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield dist.group.WORLD
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_no_call_communicates_twice(alone: Any, backend: str) -> None:
+    """The path depends on what was communicated: a call that takes another one could not be repeated."""
+    group = alone.group_name
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        functional: Any = torch.ops._c10d_functional
+        summed: torch.Tensor = functional.wait_tensor(functional.all_reduce(x * 2, "sum", group))
+        return summed + 1 if summed.sum() > 0 else summed - 1
+
+    compiled = magpy_core.compile(scaled, backend=backend, wait=False)
+    before = alone._get_sequence_number_for_group()
+    for i in range(6):
+        x = torch.full((2,), (-1.0) ** i)
+        assert torch.equal(compiled(x), 2 * x + x)
+    assert alone._get_sequence_number_for_group() == before + 6
+    assert any(
+        f.code == "MP106" and "after the region has communicated" in f.message for f in region_of(compiled).findings.values()
+    )
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_step_waits_for_its_compiled_code() -> None:
+    """Until then, its calls are plain: a call that began to communicate could not be repeated. One process, as it trains
+    by default."""
+    parameters = []
+    for wrap in (lambda step: step, magpy_core.compile(wait=False)):
+        torch.manual_seed(0)
+        model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)))
+        optimizer = torch.optim.AdamW(model.parameters())
+
+        def train_step(x: torch.Tensor, model: Any = model, optimizer: Any = optimizer) -> None:
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+
+        step = wrap(train_step)
+        for _ in range(6):
+            step(torch.randn(4, 4))
+        parameters.append([p.detach().clone() for p in model.parameters()])
+    assert all(map(torch.equal, *parameters))
+    (capture,) = region_of(step).captures
+    assert capture.plain_calls and capture.progress, "its code is on its way"

@@ -34,7 +34,7 @@ export function argumentOf(entry: Entrypoint, base: Base): RunArgument {
     cwd: entry.cwd == null ? folder : full(entry.cwd),
     ...(entry.python == null ? {} : { python: expand(entry.python, folder, base.home) }),
     ...(entry.steps == null ? {} : { steps: entry.steps }),
-    ...(entry.nproc === undefined || entry.nproc === 1 ? {} : { nproc: entry.nproc }),
+    ...(entry.nproc === undefined || entry.nproc === 0 ? {} : { nproc: entry.nproc }),
   };
 }
 

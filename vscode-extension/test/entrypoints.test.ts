@@ -14,7 +14,7 @@ describe("argumentOf", () => {
   });
 
   it("omits values that are missing, or null as from pyproject.toml", () => {
-    const entry = { name: "m", module: "pkg.train", program: null, cwd: null, python: null, steps: null, nproc: 1, folder: "/other" };
+    const entry = { name: "m", module: "pkg.train", program: null, cwd: null, python: null, steps: null, nproc: 0, folder: "/other" };
     expect(argumentOf(entry, base)).toEqual({ uri: "file:///other/__main__.py", name: "m", module: "pkg.train", args: [], cwd: "/other" });
     expect(argumentOf({ name: "a", program: "/abs/t.py" }, base)).toEqual({ uri: "file:///abs/t.py", name: "a", args: [], cwd: "/ws" });
   });

@@ -2,18 +2,21 @@
 
 The collectives are those of the plain module, in number, order, size and dtype, so that a process that runs a captured step
 can work with one that runs plain Python. Key type: Replica; key functions: reason_to_refuse, replica, all_reduced,
-broadcast.
+broadcast, collectives_run, group_of.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 
 #: Fields that must have these values: with others, the module communicates in another way.
@@ -31,6 +34,7 @@ NOTES_MODULE = DistributedDataParallel._inside_ddp_forward
 CALLS_MODULE = (DistributedDataParallel._run_ddp_forward, inspect.unwrap(NOTES_MODULE))
 #: Fields with other settings inside, and one that may be missing.
 HOLDERS, BUFFER_HOOK = ("_comm_hooks", "_join_config"), "buffer_hook"
+_COLLECTIVES = ("_c10d_functional", "_c10d_functional_autograd", "c10d")  # namespaces of operations
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +132,27 @@ def restore_hooks(replica: Replica, idle: Idle) -> None:
     if idle.is_due:
         replica.reducer.prepare_for_forward()
         replica.reducer.prepare_for_backward([])
+
+
+def collectives_run(groups: Iterable[str]) -> float:
+    """How many collectives this process has begun in ``groups``, up to now; NaN, which differs from itself, where a group
+    does not count them."""
+    resolve: Any = getattr(distributed_c10d, "_resolve_process_group")  # noqa: B009 - it is not exported
+    try:
+        return float(sum(resolve(name)._get_sequence_number_for_group() for name in groups))
+    except (RuntimeError, ValueError):  # of a backend without sequence numbers; no group has this name any more
+        return math.nan
+
+
+def group_of(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """The group of processes in which an operation communicates; None if it does not."""
+    if target in (all_reduced, broadcast):
+        return str(args[1])
+    name = str(getattr(target, "_qualified_op_name", target)).replace("::", ".")
+    namespace, _, operation = name.partition(".")
+    if namespace not in _COLLECTIVES or operation.startswith("wait_tensor"):
+        return None
+    return str(kwargs.get("group_name", args[-1] if args else ""))
 
 
 def all_reduced(flat: torch.Tensor, group: str) -> torch.Tensor:

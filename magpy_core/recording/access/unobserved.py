@@ -25,16 +25,25 @@ from magpy_core.refgraph.source import Source
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype)
 _DEFINITIONS = (type, types.FunctionType, types.BuiltinFunctionType)
 _EFFECTS = (print, setattr, delattr)
+#: What code in a backward pass sees of the pass itself: gradients that it has accumulated, and the engine that runs it.
+#: A graph assigns gradients after the pass.
+_OF_THE_PASS = frozenset({"grad", "_grad", "_execution_engine", "queue_callback"})
 _OTHER_NAMES = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_NAME", "STORE_NAME")
 
 
 @by_object
 def _globals_of(code: types.CodeType) -> frozenset[str] | None:
-    """Names of the globals and builtins that ``code`` and functions in it read; None if they use names in other ways."""
+    """Names of the globals and builtins that ``code`` and functions in it read; None if they use names in other ways, or
+    state of the backward pass."""
     names = set()
+    before: Any = ""
     for instruction in dis.get_instructions(code):
         if instruction.opname in _OTHER_NAMES:
             return None
+        # the function `torch.autograd.grad` is another thing
+        if instruction.argval in _OF_THE_PASS and before != "autograd":
+            return None
+        before = instruction.argval
         if instruction.opname == "LOAD_GLOBAL":
             names.add(instruction.argval)
     for constant in code.co_consts:

@@ -19,7 +19,7 @@ from magpy_core.capture.build import Capture
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.graphs import CompiledGraphs, first_run, shape_check
-from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed, NotReady
+from magpy_core.capture.outcome import MISS, CaptureFailed, NotReady, NotRun
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
 from magpy_core.capture.text import Lines
@@ -138,7 +138,7 @@ def functions_of(draws: bool) -> dict[str, Any]:
     lines = Lines(["v0 = args[0]", "if v0 < 0: return MISS"], ["v0"], [], ["n = v0 + 1"], ["return n"], draws)
     rewound: list[Any] = []
     names: dict[str, Any] = {
-        "MISS": MISS, "RERUN_PLAIN": RERUN_PLAIN, "CaptureFailed": CaptureFailed,
+        "MISS": MISS, "NotRun": NotRun, "CaptureFailed": CaptureFailed,
         "rewind_streams": rewound.append, "back": rewound,
     }  # fmt: skip
     exec(lines.functions(), names)
@@ -173,7 +173,7 @@ def test_the_code_of_a_trace() -> None:
     assert code.lines.guard[:2] == ["if kwargs or len(args) != 1: return MISS", "if not global_state(): return MISS"]
     assert code.lines.gather == ["return (v0,)"] and not code.lines.shapes and code.checks == 1
     assert code.lines.replay == ["return g1_0"] and any("not same(" in line for line in code.lines.graph)
-    assert code.names["RERUN_PLAIN"] is RERUN_PLAIN and "graph0" not in code.names
+    assert code.names["NotRun"] is NotRun and "graph0" not in code.names
     shape = CodeWriter(made.trace, Structure.of(made.trace), replace(SETTINGS, kwarg_names=("k",))).lines.guard[0]
     assert shape == "if len(args) != 1 or tuple(kwargs) != C0: return MISS"
 
@@ -432,4 +432,4 @@ def test_a_graph_that_raises_is_rerun_as_plain_python() -> None:
     made = ByHand()
     made.y.target = torch.linalg.inv
     made.y.args = (made.x,)
-    assert made.capture().run((X,), {}) is RERUN_PLAIN
+    assert made.capture().run((X,), {}) is NotRun.RAISED

@@ -28,9 +28,9 @@ def test_the_number_of_processes_comes_from_the_option_then_the_entrypoint(
     monkeypatch.setattr(program.execute, "__defaults__", (launch,))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("[[tool.magpy.entrypoints]]\nname = 'ddp'\nprogram = 'train.py'\nnproc = 3\n")
-    for args in (["train.py"], ["ddp"], ["--nproc-per-node", "2", "ddp"]):
+    for args in (["train.py"], ["ddp"], ["--nproc-per-node", "2", "ddp"], ["--nproc-per-node", "1", "train.py"]):
         assert CliRunner().invoke(cli, ["check", *args]).exit_code == 0
-    assert asked == [1, 3, 2]
+    assert asked == [0, 3, 2, 1]
     assert "nproc = 3" in CliRunner().invoke(cli, ["check", "--show-settings", "ddp"]).output
 
 

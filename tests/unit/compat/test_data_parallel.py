@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -39,3 +40,23 @@ def test_what_is_refused(name: str) -> None:
 def test_all_that_is_read_is_a_field() -> None:
     module = parallel()
     assert set(compat.fields_read(module)) <= set(vars(module))
+
+
+def test_collectives_are_counted_where_the_group_can() -> None:
+    """Private in torch 2.13: sequence numbers of groups, looked up by name."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        names = [dist.group.WORLD.group_name]  # type: ignore[union-attr]
+        before = compat.collectives_run(names)
+        compat.all_reduced(torch.ones(2), names[0])
+        dist.all_reduce(torch.ones(2))
+        compat.broadcast(torch.ones(2), names[0])
+        assert compat.collectives_run(names) == before + 3 and compat.collectives_run([]) == 0
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.mark.usefixtures("group")
+def test_a_group_that_does_not_count_may_have_communicated() -> None:
+    names = [dist.group.WORLD.group_name]  # type: ignore[union-attr]
+    assert compat.collectives_run(names) != compat.collectives_run(names)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from magpy_core.capture.outcome import RERUN_PLAIN
+from magpy_core.capture.outcome import NotRun
 from magpy_core.regions.api import region_of
 from magpy_core.regions.options import Options
 from magpy_core.regions.region import Region
@@ -413,7 +413,7 @@ def test_a_capture_whose_graph_only_raises_is_dropped() -> None:
     compiled(torch.ones(2))
     region = region_of(compiled)
     (capture,) = region.captures
-    capture.run = lambda args, kwargs: RERUN_PLAIN
+    capture.run = lambda args, kwargs: NotRun.RAISED
     for _ in range(3):
         assert region.captures == [capture]
         assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
