@@ -35,9 +35,10 @@ from magpy_core.findings import Unsupported
 State = Literal["waiting", "running", "done", "failed"]
 
 _PAGE = 8192
-_STATE, _CANCELLED, _BEAT, _TEXT = 0, 1, slice(8, 16), 16  # their positions in the page
+_STATE, _CANCELLED, _BEAT, _CPU, _TEXT = 0, 1, slice(8, 16), slice(16, 24), 24  # their positions in the page
 _RUNNING, _DONE, _FAILED = 1, 2, 3
 _WATCH_S = 0.2  # how often the process checks whether it is still needed
+_SHORT_S = 1.0  # too short to say how much of a core it gets
 _SILENT_S = 120.0  # after so long without a heartbeat the process counts as dead
 _LONGEST_S = 1800.0
 _FORGOTTEN_S = 10.0  # a compilation that was not polled for so long doesn't delay others
@@ -80,6 +81,7 @@ class Compilation:
         self._page: mmap.mmap | None = None
         self._result: Result | None = None
         self._starter = 0
+        self._started_at = 0.0
         self.seconds = 0.0
         self.last_poll = time.monotonic()
 
@@ -103,7 +105,7 @@ class Compilation:
         """Forks a process that does the work, twice. It returns True if it needed no compiler."""
         assert self._page is None
         page = self._page = mmap.mmap(-1, _PAGE)
-        self._starter = os.getpid()
+        self._starter, self._started_at = os.getpid(), time.monotonic()
         _beat(page)
         page[_STATE] = _RUNNING
         me = Path(f"/proc/{os.getpid()}/stat")
@@ -131,6 +133,13 @@ class Compilation:
             if self._result is not None:
                 self._page = None
         return self._result is not None
+
+    def core_share(self) -> float | None:
+        """The part of a core that its process has got so far; None: it is not running, or has only begun."""
+        page, elapsed = self._page, time.monotonic() - self._started_at
+        if self.state != "running" or page is None or elapsed < _SHORT_S:
+            return None
+        return int.from_bytes(page[_CPU], "little") / 1000 / elapsed
 
     def cancel(self) -> None:
         """End it: the result is no longer needed. A process that the program has forked ends nothing of the program's."""
@@ -257,10 +266,22 @@ def _watch(page: mmap.mmap, parent: Path, started: str) -> None:
     start = time.monotonic()
     while not page[_CANCELLED] and _start_time(parent) == started and time.monotonic() - start < _LONGEST_S:
         _beat(page)
+        page[_CPU] = int(_cpu_of_tree(os.getpid()) * 1000).to_bytes(8, "little")
         time.sleep(_WATCH_S)
     os.killpg(0, signal.SIGTERM)  # C++ compilers remove what they have half written
     time.sleep(1)
     os.killpg(0, signal.SIGKILL)
+
+
+def _cpu_of_tree(pid: int) -> float:
+    """CPU seconds of a process and its descendants, also of those that have ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        seconds = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        children = [int(n) for task in Path(f"/proc/{pid}/task").iterdir() for n in (task / "children").read_text().split()]
+    except (OSError, IndexError, ValueError):  # it has ended, or the system does not tell
+        return time.process_time() if pid == os.getpid() else 0.0
+    return seconds + sum(map(_cpu_of_tree, children))
 
 
 def _done(work: Callable[[], object]) -> Result:
