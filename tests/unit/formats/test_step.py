@@ -17,6 +17,7 @@ from lsp_server.formats.html import page
 from lsp_server.formats.live import LiveRun
 from lsp_server.formats.step_parts import row_of, rows, share_of
 from lsp_server.formats.step_text import brief, duration, gained, line, milliseconds, result
+from lsp_server.formats.view import cost
 from magpy_core.findings import (
     Finding,
     Location,
@@ -133,6 +134,11 @@ def test_no_output_prints_a_gain_that_the_clock_would_not_show(step: StepReport)
     ]  # fmt: skip
     assert [text for text in shown if re.search(r"\b1\.53x|\b2\.\d\dx", text)] == []
     assert step.to_json()["verdict"] == ("faster" if step is LOSES else "unclear")
+
+
+def test_the_whole_of_a_step_is_100_percent() -> None:
+    at = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
+    assert cost([Finding("MP406", "m", at, cost_ms=2.0, step_ms=2.0)]) == "2 ms per step, 100 % of a step of 2 ms"
 
 
 def test_only_sums_of_the_same_passes_compare() -> None:
