@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from lsp_server.formats.guards import GUARD
-from magpy_core.findings import Finding
+from lsp_server.sources import is_library
+from magpy_core.findings import Finding, Severity
 
 _SUBSCRIPT = re.compile(r"\[[^\[\]]*\]")
 _NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]?\d+)?")
@@ -31,11 +32,16 @@ def pattern(message: str) -> str:
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Every group of repeats as its first finding, in order. Guards are not merged: each names a value of its own."""
+    """Every group of repeats as its first finding, in order. Guards are not merged: each names a value of its own. What a
+    statement calls in a library is shown once, in whichever region it was found."""
     groups: dict[Any, list[Finding]] = {}
     for number, finding in enumerate(findings):
-        alike = number if finding.code == GUARD else pattern(finding.message)
-        key = (finding.code, finding.region, finding.location, finding.severity, finding.ranks, alike)
+        alike: int | str = number if finding.code == GUARD else pattern(finding.message)
+        region = finding.region
+        is_fact = finding.code.startswith("MP1") and finding.severity is Severity.INFORMATION
+        if is_fact and finding.path and is_library(finding.path[-1].file):
+            alike, region = "", None
+        key = (finding.code, region, finding.location, finding.severity, finding.ranks, alike)
         groups.setdefault(key, []).append(finding)
     return [_merge(group) if len(group) > 1 else group[0] for group in groups.values()]
 

@@ -1,4 +1,4 @@
-"""Reads the user's source files for excerpts and comments; never raises. Key type: Sources."""
+"""Reads the user's source files for excerpts and comments; never raises. Key type: Sources; key function: is_library."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ def decode(raw: bytes) -> str:
         encoding = "utf-8"
     text = raw.decode(encoding, errors="replace").removeprefix("\ufeff")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def is_library(path: str) -> bool:
+    """Whether a file is of an installed package."""
+    parts = path.replace("\\", "/").split("/")
+    return "site-packages" in parts or "dist-packages" in parts
 
 
 @dataclass

@@ -11,7 +11,7 @@ import click
 from lsp_server.cli.publish import ToolError
 
 EXAMPLE = Path(__file__).parents[1] / "demo" / "train.py"
-_CUT = "if logits.abs().max() > LIMIT:"  # the line of the example that cuts its graph
+_CUT = "if max(logits.abs().flatten().tolist()) > LIMIT:"  # the line of the example that cuts its graph
 _FIXED = "logits = logits.clamp(-LIMIT, LIMIT)"
 
 
@@ -28,11 +28,11 @@ def demo(into: str, *, check: Callable[[list[str]], int]) -> int:
     line = cut_line()
     click.echo(
         f"\nNext:\n"
-        f"  1. Open {shown} in your editor: {script.name}:{line} cuts the model's graph in two.\n"
+        f"  1. Open {shown} in your editor: {script.name}:{line} reads all logits into Python, which no graph can do.\n"
         f"  2. Fix it: `clamp` changes nothing below the limit, so the `if` is not needed.\n"
         f"     Replace lines {line} and {line + 1} by\n"
         f"         {_FIXED}\n"
-        f"     and run `magpy-lsp check {shown}` again: the model is one graph.\n"
+        f"     and run `magpy-lsp check {shown}` again: the whole training step is one graph.\n"
         f"  3. magpy-lsp run {shown}    # compiles it while it trains, and says whether that pays\n"
         f"  4. magpy-lsp init    # in your own project: finds its programs and sets up CI"
     )

@@ -75,7 +75,7 @@ def _part(part: PartRow, step: StepReport) -> str:
     """The region's share of a step, and the speedup of the whole step."""
     measured = ((part.plain, "plain"), (part.compiled, "compiled"))
     times = ", ".join(f"{split.total_text} ms {how}{split.note}" for split, how in measured if split.total is not None)
-    whole = f"; the whole step: {step.speedup:.2f}x" if step.speedup is not None else ""
+    whole = f"; the whole step: {step.shown_speedup:.2f}x" if step.shown_speedup is not None else ""
     return f"{part.share:.0f} % of the {share_of(step)} step: {times}{whole}"
 
 

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lsp_server.features.run_findings import RunFindings, is_library, shown_location
+from lsp_server.features.run_findings import RunFindings, shown_location
 from lsp_server.features.syntax import argument_for, calls_at, enclosing_functions, parse, range_of
+from lsp_server.sources import is_library
 from magpy_core.findings import Finding, Location
 
 _VALUE_CODES = ("MP201", "MP202", "MP205", "MPD201")

@@ -11,13 +11,9 @@ from lsp_server.features.settings import Settings
 from lsp_server.features.tracking import Tracker
 from lsp_server.formats.view import ranks
 from lsp_server.selection import Selection
+from lsp_server.sources import is_library
 from magpy_core.findings import Finding, Location, RegionSummary, Severity, StepReport, TargetReport
 from magpy_core.findings.details import Details, RegionDetail
-
-
-def is_library(path: str) -> bool:
-    parts = path.replace("\\", "/").split("/")
-    return "site-packages" in parts or "dist-packages" in parts
 
 
 def shown_location(finding: Finding) -> Location:

@@ -38,11 +38,12 @@ def region_line(region: RegionSummary) -> str:
 def _times(region: RegionSummary) -> list[str]:
     measured = region.eager_ms is not None and region.compiled_ms is not None
     times = [f"{region.eager_ms:.2f} → {region.compiled_ms:.2f} ms"] if measured else []
-    return times + ([f"{region.speedup:.2f}x"] if region.speedup is not None else [])
+    return times + ([f"{region.shown_speedup:.2f}x"] if region.shown_speedup is not None else [])
 
 
 def total_line(regions: Iterable[RegionSummary], step: StepReport | None = None) -> str:
-    """The same for all regions of a program. Speed-up: the step's, or else all regions', with times weighted by calls."""
+    """The same for all regions of a program. Speed-up: the step's, or if none was measured all regions', with times weighted
+    by calls."""
     seen = list(regions)
     parts = [
         count(sum(r.captures for r in seen), "graph"),
@@ -50,9 +51,10 @@ def total_line(regions: Iterable[RegionSummary], step: StepReport | None = None)
         count(sum(r.guards for r in seen), "guard"),
         count(sum(r.side_effects for r in seen), "side effect"),
     ]
-    if step is not None and step.speedup is not None:
-        return " · ".join([*parts, f"step {step.speedup:.2f}x"])
-    timed = [(r.eager_ms * r.calls, r.compiled_ms * r.calls) for r in seen if r.eager_ms and r.compiled_ms]
+    if step is not None and step.verdict != "unmeasured":
+        return " · ".join([*parts, *([] if step.shown_speedup is None else [f"step {step.shown_speedup:.2f}x"])])
+    certain = [r for r in seen if r.shown_speedup is not None]
+    timed = [(r.eager_ms * r.calls, r.compiled_ms * r.calls) for r in certain if r.eager_ms and r.compiled_ms]
     if timed and len(timed) == len(seen):
         parts.append(f"{sum(e for e, _ in timed) / sum(c for _, c in timed):.2f}x")
     return " · ".join(parts)

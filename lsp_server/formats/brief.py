@@ -36,8 +36,8 @@ def _line(region: RegionSummary, view: View) -> Text:
         return text
     text.append(*_graph(region))
     text.append("".join(f", {part}" for part in _figures(region)))
-    if region.speedup is not None:
-        text.append(f"; {region.speedup:.2f}x")
+    if region.shown_speedup is not None:
+        text.append(f"; {region.shown_speedup:.2f}x")
     return text
 
 

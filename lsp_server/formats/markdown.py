@@ -86,7 +86,7 @@ def _place(finding: Finding, view: View, environ: Mapping[str, str]) -> str:
 def _region(region: RegionSummary, view: View) -> tuple[str, ...]:
     graph = "complete" if region.complete else count(region.graph_breaks, "break") if region.captures else "none"
     where = f" {code(f'{view.uri_path(region.file)}:{region.line}')}" if region.file and region.line else ""
-    speedup = f"{region.speedup:.2f}x" if region.speedup is not None else "-"
+    speedup = f"{region.shown_speedup:.2f}x" if region.shown_speedup is not None else "-"
     numbers = (region.calls, region.captures, graph, region.guards, region.side_effects)
     times = ("-" if v is None else f"{v:,.3f}" for v in (region.eager_ms, region.compiled_ms))
     return (f"**{escape(region.name)}**{where}", *map(str, numbers), *times, speedup)

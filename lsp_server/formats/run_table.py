@@ -39,7 +39,7 @@ def table(report: Report, view: View) -> Table:
             ms(region.eager_ms),
             ms(region.compiled_ms),
             ms(region.guard_ms),
-            _speedup(region.speedup),
+            _speedup(region.shown_speedup),
             str(region.captures),
             str(len(region.recompiles)),
             Text(str(region.captures_after_step_3), "yellow" if region.captures_after_step_3 else ""),
@@ -65,25 +65,27 @@ def recompiles(report: Report, view: View) -> Iterator[Text]:
 
 
 def total(report: Report) -> Text:
-    """Total times over the regions with both measurements, and whether a steady state was reached."""
-    measured = [(r, e, c) for r in report.regions if (e := r.eager_ms) is not None and (c := r.compiled_ms) is not None]
+    """Total times over the regions with a certain difference, if no step was measured, and whether a steady state was
+    reached."""
     text = Text("Total: ", "bold")
-    text.append(
-        f"{count(len(report.regions), 'region')}, {count(sum(r.calls for r in report.regions), 'call')}, ", "default"
-    )
-    eager = sum(r.calls * e for r, e, _ in measured)
-    compiled = sum(r.calls * c for r, _, c in measured)
-    if compiled > 0:
-        text.append(f"{eager:,.0f} ms eager / {compiled:,.0f} ms compiled = ", "default")
-        text.append(_speedup(eager / compiled))
-    else:
-        text.append("times not measured", "default")
+    text.append(f"{count(len(report.regions), 'region')}, {count(sum(r.calls for r in report.regions), 'call')}", "default")
+    if report.step is None or report.step.verdict == "unmeasured":  # otherwise the line of the step says it
+        measured = [
+            (r.calls * r.eager_ms, r.calls * r.compiled_ms)
+            for r in report.regions
+            if r.shown_speedup is not None and r.eager_ms is not None and r.compiled_ms is not None
+        ]
+        eager, compiled = (sum(times) for times in zip(*measured, strict=True)) if measured else (0.0, 0.0)
+        lost = report.step is not None and (report.step.saved_s or 0.0) < 0.0
+        if compiled > 0 and not lost:
+            text.append(f", {eager:,.0f} ms eager / {compiled:,.0f} ms compiled = ", "default")
+            text.append(_speedup(eager / compiled))
+        elif not measured:
+            text.append(", no certain difference in times", "default")
     if seconds := sum(r.compile_s or 0.0 for r in report.regions):
         text.append(f", {seconds:,.1f} s compiling", "default")
     late = sum(r.captures_after_step_3 for r in report.regions)
     text.append(f", {count(late, 'capture') if late else 'no captures'} after step 3.", "default")
-    if unready := {f.region for f in report.findings if f.code == "MP404"}:
-        text.append(f" {count(len(unready), 'region')} not compiled in time: `--compile foreground` waits.", "default")
     return text
 
 

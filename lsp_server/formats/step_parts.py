@@ -51,10 +51,14 @@ class PartRow:
     plain: Split
     compiled: Split
     share: float | None = None
+    is_certain: bool = True
+    """Whether the step's own difference is: a part of one that isn't has no speed-up of its own."""
 
     @property
     def speedup(self) -> float | None:
-        """None if different passes were measured, because their sums can't be compared."""
+        """None if it is not certain, or if different passes were measured, because their sums can't be compared."""
+        if not self.is_certain:
+            return None
         plain, compiled = self.plain, self.compiled
         same = (plain.forward is None, plain.backward is None) == (compiled.forward is None, compiled.backward is None)
         return plain.total / compiled.total if same and plain.total and compiled.total else None
@@ -74,7 +78,7 @@ def rows(step: StepReport) -> Iterator[PartRow]:
         plain, compiled = _splits(part)
         own = plain.total if step.plain_ms else compiled.total
         share = 100 * own / whole if own is not None and whole else None
-        yield PartRow(part.name, part.region, plain, compiled, share)
+        yield PartRow(part.name, part.region, plain, compiled, share, step.verdict in ("faster", "slower"))
 
 
 def row_of(step: StepReport | None, region: str) -> PartRow | None:

@@ -32,8 +32,8 @@ def blocks(report: Report, programs: Sequence[tuple[str, Report]] = ()) -> Itera
 def _line(report: Report, program: str = "") -> Text:
     text = Text(program + step_text.line(report))
     text.stylize("bold", 0, len(program) + len("Step:"))
-    if report.step is not None and report.step.speedup is not None:
-        text.highlight_regex(r"\d+\.\d\dx", "green" if report.step.speedup >= 1 else "red")
+    if report.step is not None and report.step.shown_speedup is not None:
+        text.highlight_regex(r"\d+\.\d\dx", "green" if report.step.verdict == "faster" else "red")
     return text
 
 

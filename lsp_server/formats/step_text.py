@@ -1,4 +1,4 @@
-"""The training step in plain English. Key functions: line, brief, result, gained; while it runs: speeds, standing.
+"""The training step in plain English. Key functions: line, brief, result, gained, why_not; while it runs: speeds, standing.
 
 Does not import rich, because the server uses it for its summaries.
 """
@@ -6,8 +6,10 @@ Does not import rich, because the server uses it for its summaries.
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Mapping
 
-from magpy_core.findings import Report, StepReport
+from magpy_core.findings import RegionSummary, Report, StepReport, Unused
 
 _SHOWN_S = 0.05  # shorter waits and savings are noise in a run that lasts seconds
 
@@ -25,14 +27,17 @@ def line(report: Report) -> str:
 
 def brief(step: StepReport) -> str:
     """``step 41.2 ms compiled, 63.0 ms plain (1.53x)``; empty if not measured."""
-    if step.speedup is None or step.compiled_ms is None or step.plain_ms is None:
+    if step.compiled_ms is None or step.plain_ms is None:
         return ""
-    return f"step {milliseconds(step.compiled_ms)} ms compiled, {milliseconds(step.plain_ms)} ms plain ({step.speedup:.2f}x)"
+    text = f"step {milliseconds(step.compiled_ms)} ms compiled, {milliseconds(step.plain_ms)} ms plain"
+    return text if step.shown_speedup is None else f"{text} ({step.shown_speedup:.2f}x)"
 
 
 def result(step: StepReport) -> str:
     """``1.53x, saved 41.3 s of 310 s``: of a finished run; empty if not measured."""
-    return "" if step.speedup is None else f"{step.speedup:.2f}x, {_saved_of(step)}"
+    if step.speedup is None:
+        return ""
+    return _saved_of(step) if step.shown_speedup is None else f"{step.shown_speedup:.2f}x, {_saved_of(step)}"
 
 
 def gained(step: StepReport) -> str:
@@ -55,10 +60,10 @@ def speeds(step: StepReport) -> str:
     compiled, plain = (ms and per_second(1e3 / ms) for ms in (step.compiled_ms, step.plain_ms))
     if not compiled or not plain or step.speedup is None:
         return f"{compiled} steps/s compiled" if compiled else f"{plain} steps/s in plain Python" if plain else ""
-    low, high = step.speedup_low, step.speedup_high
-    is_unsure = low is not None and high is not None and low <= 1 <= high
-    text = f"{compiled} steps/s compiled, {plain} plain: {step.speedup:.2f}x"
-    return f"{text}, not certain" if is_unsure else text
+    text = f"{compiled} steps/s compiled, {plain} plain"
+    if step.verdict == "unclear":
+        return f"{text}: not certain"
+    return text if step.shown_speedup is None else f"{text}: {step.shown_speedup:.2f}x"
 
 
 def standing(step: StepReport) -> str:
@@ -100,41 +105,85 @@ def duration(seconds: float) -> str:
 def _times(step: StepReport, report: Report) -> str:
     plain = f"{milliseconds(step.plain_ms)} ms in plain Python" if step.plain_ms is not None else ""
     if step.compiled_ms is not None and step.speedup is not None:
-        return f"{milliseconds(step.compiled_ms)} ms compiled, {plain}{_verdict(step, step.speedup)}"
+        return f"{milliseconds(step.compiled_ms)} ms compiled, {plain}{_verdict(step)}"
     if not step.compiled:
         return f"{plain or 'not measured'}; no step ran fully compiled{_reason(report)}"
     if step.compiled_ms is not None:
         compiled = f"{milliseconds(step.compiled_ms)} ms compiled"
         return f"{compiled}; too few plain steps to compare ({step.plain:,} of {step.count:,})"
     if plain:
-        return f"{plain}; too few compiled steps to compare ({step.compiled:,} of {step.count:,})"
+        return f"{plain}; too few compiled steps to compare ({step.compiled:,} of {step.count:,}){_reason(report)}"
     ran = f"{step.plain:,} ran as plain Python and {step.compiled:,} compiled"
-    return f"not measured: of {step.count:,} step{'' if step.count == 1 else 's'}, {ran}, which is too few"
+    few = f"not measured: of {step.count:,} step{'' if step.count == 1 else 's'}, {ran}, which is too few"
+    return f"{few}{_reason(report)}"
 
 
-def _verdict(step: StepReport, speedup: float) -> str:
+def _verdict(step: StepReport) -> str:
     low, high = step.speedup_low, step.speedup_high
     if low is None or high is None:
-        return f" ({speedup:.2f}x; too few steps for an interval)"
-    interval = f"{speedup:.2f}x, 95 % interval {low:.2f} to {high:.2f}"
-    if high < 1:
-        return f": compiled is slower ({interval})"
-    return f" ({interval})" if low > 1 else f": no measurable difference ({interval})"
+        return ": too few steps to compare them"
+    if step.verdict == "unclear":
+        return f": no measurable difference (95 % interval {low:.2f}x to {high:.2f}x)"
+    if step.shown_speedup is None:
+        return ": compiled steps are faster, but the run was not"
+    interval = f"{step.shown_speedup:.2f}x, 95 % interval {low:.2f} to {high:.2f}"
+    return f": compiled is slower ({interval})" if step.verdict == "slower" else f" ({interval})"
+
+
+_LONGER = "run it for longer, or wait for the compiler with `--compile foreground`"
+_WHY: Mapping[Unused, str] = {
+    "called once": "{name} was called only {calls}: MagPy records the second call at the earliest",
+    "budget": "recording {name} would have cost more time than so short a run can gain: "
+    "run it for longer, or record at once with `--compile foreground`",
+    "surroundings": "{name} was called inside other code that would see MagPy's operations{where}",
+    "not recorded": "no call of {name} could be recorded",
+    "refused": "{name} can't be compiled{where}",
+    "cut": "only parts of {name} can be compiled{where}, and they were not ready",
+    "slower": "compiled code of {name} was slower, so it is not used",
+    "compiling": "the program ended while {name} was being compiled: " + _LONGER,
+    "no core": "the compiler, which takes idle cores only, got hardly any time for {name}: "
+    "leave it a core (`OMP_NUM_THREADS=1`), or wait for it with `--compile foreground`",
+    "queued": "the program ended before the compiler came to {name}: " + _LONGER,
+    "not loaded": "{name} is compiled, but loading its code would have cost more time than so short a run can gain: "
+    "run it for longer, or again",
+    "not served": "no later call of {name} was like the recorded one{where}",
+    "late": "compiled code of {name} served only {hits} of {calls}: run it for longer",
+}
+_KINDS = ("step", "function", "module", "optimizer", "stretch")
+_EXPLAINS = ("MP1", "MP2", "MP9")
+
+
+def why_not(report: Report) -> str:
+    """Why compiled code served few steps of a run or none, and what to do: a clause. Empty if it served most."""
+    if not report.regions:
+        return "the program called no model and no optimizer that MagPy could record"
+    unused = [region for region in report.regions if region.unused]
+    if not unused:
+        return ""
+    region = min(
+        unused, key=lambda one: (one.unused == "cut", _KINDS.index(one.kind) if one.kind in _KINDS else 9, -one.calls)
+    )
+    calls = f"{region.calls:,} time{'' if region.calls == 1 else 's'}"
+    if region.unused == "late":
+        calls = f"{region.calls:,} call{'' if region.calls == 1 else 's'}"
+    where = _cause(report, region)
+    return _WHY[region.unused].format(name=f"`{region.name}`", calls=calls, hits=f"{region.hits:,}", where=where)
+
+
+def _cause(report: Report, region: RegionSummary) -> str:
+    """`` (MP106 at train.py:12)``: the finding about it; empty if there is none."""
+    about = [f for f in report.findings if f.region == region.id and f.code.startswith(_EXPLAINS)]
+    about = about or [f for f in report.findings if f.code == "MP406"]
+    if not about:
+        return ""
+    finding = min(about, key=lambda one: one.severity.rank)
+    shown = "" if finding.is_actionable else ", which `--details` shows"
+    return f" ({finding.code} at {os.path.basename(finding.location.file)}:{finding.location.range.start.line + 1}{shown})"
 
 
 def _reason(report: Report) -> str:
-    """Why no step ran compiled, as far as the report shows it."""
-    codes = {finding.code for finding in report.findings}
-    if not any(region.captures for region in report.regions):
-        return ": no region was captured, and the findings say why" if report.regions else ": the program has no region"
-    if "MP404" in codes:
-        return ": the program ended before the compiled code was ready (`--compile foreground` waits for it)"
-    if "MP401" in codes:
-        return ": the compiled code was slower, so it is not used"
-    is_explained = any(code.startswith(("MP1", "MP9")) for code in codes)
-    if is_explained or any(region.compile_s for region in report.regions):
-        return ""
-    return ": nothing was compiled before the program ended (`--compile foreground` waits for it)"
+    why = why_not(report)
+    return f": {why}" if why else ""
 
 
 def _balance(step: StepReport) -> str:

@@ -144,7 +144,8 @@ def cost(findings: Sequence[Finding]) -> str:
 
 
 def _per_step(ms: float, step: float | None, what: str = "") -> str:
-    share = f", {min(100 * ms / step, 100):.2g} % of a step of {_time(step)}" if step else ""
+    part = 100 * ms / step if step else 0.0
+    share = f", {100 if part >= 99.5 else f'{part:.2g}'} % of a step of {_time(step)}" if step else ""
     return f"{_time(ms)} per step{what}{share}"
 
 

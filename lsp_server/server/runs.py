@@ -85,6 +85,7 @@ class Run:
         self.state = RunState.STARTING
         self.step = 0
         self.steps = 0  # stop the program after this many; 0: run to its end
+        self.is_shown = False  # whether its findings are on the board
         self.lowering: tuple[int, int] | None = None  # after the program's end: captures with kernels, and all captures
         self.lowering_for = ""  # the device's name
         self.doing = "starting"
@@ -119,8 +120,15 @@ class Run:
         done, of = self.lowering or (0, 1)
         return int(of_steps * min(1.0, self.step / self.steps) + (100 - of_steps) * done / max(of, 1))
 
+    @property
+    def keeps_shown(self) -> bool:
+        """Whether the findings of an earlier check stay, because this run, of compiled code, has recorded nothing."""
+        return self.mode == "compiled" and not self.is_shown and self.shown() is not None
+
     def counts(self) -> dict[str, int]:
-        return severity_counts(severity for _, severity in self.found.diagnosed())
+        shown = self.shown()
+        found = shown if self.keeps_shown and shown is not None else self.found
+        return severity_counts(severity for _, severity in found.diagnosed())
 
     def summary(self) -> str:
         """One line on the run's progress or result."""
@@ -141,11 +149,13 @@ class Run:
         regions = list(self.found.regions.values())
         complete = sum(r.complete for r in regions)
         parts = [count(len(regions), "region"), f"{complete} complete"] if regions else ["no regions"]
-        speedups = [r.speedup for r in regions if r.speedup is not None]
+        speedups = [r.shown_speedup for r in regions if r.shown_speedup is not None]
         if self.found.step is not None and (step := step_text.brief(self.found.step)):
             parts.insert(0, step)
         elif self.mode == "compiled" and speedups:
             parts.append(f"up to {max(speedups):.2f}x")
+        if self.keeps_shown and self.outcome is not None and (why := step_text.why_not(self.outcome.report)):
+            parts = [f"nothing was recorded: {why}"]
         if self.found.kernels is not None:
             parts.append(f"{count(len(self.found.kernels.kernels), 'kernel')} for {self.found.kernels.device}")
         elif self.lowering is not None:
@@ -299,6 +309,7 @@ class RunManager:
             run.state = RunState.DONE if only_kernels else run.stop_as
         except Refused as refusal:
             self._begin(run)
+            self._show(run)
             keys = {key for finding in refusal.findings for key in run.found.add(finding)}
             for key in keys:
                 if is_table_file(key):
@@ -382,6 +393,8 @@ class RunManager:
 
     def _take_report(self, run: Run, outcome: Outcome) -> None:
         """Replaces the streamed findings and regions by those of a report."""
+        if outcome.report.findings or any(region.captures for region in outcome.report.regions):
+            self._show(run)
         before = run.found.keys()
         run.outcome, run.raw = outcome, {}
         self._filter(run)
@@ -414,6 +427,7 @@ class RunManager:
                 self._notify(run)
             case "finding":
                 self._begin(run)
+                self._show(run)
                 finding = _for_editor(Finding.from_json(body["finding"]))
                 run.raw[finding.key] = finding
                 kept = run.finding_filter.filter_finding(finding) if run.finding_filter is not None else finding
@@ -422,6 +436,7 @@ class RunManager:
                     run.changed()
             case "region":
                 self._begin(run)
+                self._show(run)
                 region = RegionSummary.from_json(body["region"])
                 run.found.regions[region.id] = region
                 run.changed()
@@ -449,18 +464,26 @@ class RunManager:
                 raise ValueError(f"unknown message type {other!r}")
 
     def _begin(self, run: Run) -> None:
-        """The program runs: replaces the findings of the entrypoint's previous run."""
+        """The program runs. What a check has found stays until a run of compiled code has recorded something itself."""
         if run.state is RunState.STARTING:
             run.state, run.doing = RunState.RUNNING, ""
-            self._begun[run.target.key] = run
-            changed = self._board.replace(run.target.key, run.found)
-            if run.target.engine == "magpy":
-                # Findings under torch.compile are outdated now; in a comparison its run comes next.
-                other = run.target.with_engine("dynamo").key
-                self._begun.pop(other, None)
-                changed |= self._board.drop(other)
-            self._client.changed(changed)
+            if not run.keeps_shown:
+                self._show(run)
             self._notify(run, lenses=True)
+
+    def _show(self, run: Run) -> None:
+        """Replaces the findings of the entrypoint's previous run."""
+        if run.is_shown:
+            return
+        run.is_shown = True
+        self._begun[run.target.key] = run
+        changed = self._board.replace(run.target.key, run.found)
+        if run.target.engine == "magpy":
+            # Findings under torch.compile are outdated now; in a comparison its run comes next.
+            other = run.target.with_engine("dynamo").key
+            self._begun.pop(other, None)
+            changed |= self._board.drop(other)
+        self._client.changed(changed)
 
     def _notify(self, run: Run, *, lenses: bool = False) -> None:
         self._client.status(run)

@@ -41,10 +41,11 @@ from magpy_core.limits import LIMITS
 State = Literal["waiting", "running", "done", "failed"]
 
 _PAGE = 8192
-_STATE, _CANCELLED, _BEAT, _TEXT = 0, 1, slice(8, 16), 16  # their positions in the page
+_STATE, _CANCELLED, _BEAT, _CPU, _TEXT = 0, 1, slice(8, 16), slice(16, 24), 24  # their positions in the page
 _RUNNING, _DONE, _FAILED = 1, 2, 3
 _SILENT_S = 120.0  # after so long without a heartbeat, the supervisor counts as dead
 _TO_CLEAN_UP_S = 1.0  # C++ compilers remove what they have half written
+_SHORT_S = 1.0  # too short to say how much of a core it gets
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Compilation:
         self._page: mmap.mmap | None = None
         self._result: Result | None = None
         self._starter = 0
+        self._started_at = 0.0
         self.seconds = 0.0
         self.last_poll = time.monotonic()
 
@@ -108,7 +110,7 @@ class Compilation:
         assert self._page is None
         prepare()
         page = self._page = mmap.mmap(-1, _PAGE)
-        self._starter, slot = os.getpid(), ACCOUNT.new_slot()
+        self._starter, self._started_at, slot = os.getpid(), time.monotonic(), ACCOUNT.new_slot()
         _beat(page)
         page[_STATE] = _RUNNING
         me = Path(f"/proc/{os.getpid()}/stat")
@@ -136,6 +138,13 @@ class Compilation:
             if self._result is not None:
                 self._page = None
         return self._result is not None
+
+    def core_share(self) -> float | None:
+        """The part of a core that its process has got so far; None: it is not running, or has only begun."""
+        page, elapsed = self._page, time.monotonic() - self._started_at
+        if self.state != "running" or page is None or elapsed < _SHORT_S:
+            return None
+        return int.from_bytes(page[_CPU], "little") / 1000 / elapsed
 
     def cancel(self) -> None:
         """End it: the result is no longer needed. A process that the program has forked ends nothing of the program's."""
@@ -283,7 +292,9 @@ def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[
         if page[_CANCELLED] or not is_needed() or time.monotonic() - start > LIMITS.compile_longest:
             _end(worker)
             return
-        if (may_run := share.may_run(reading())) is not runs:
+        now = reading()
+        page[_CPU] = int(now.compiler * 1000).to_bytes(8, "little")
+        if (may_run := share.may_run(now)) is not runs:
             os.killpg(worker, signal.SIGCONT if may_run else signal.SIGSTOP)
             runs = may_run
         _beat(page)

@@ -238,6 +238,11 @@ class Capture:
         return self._graphs.awaited.calls
 
     @property
+    def compiler_share(self) -> float | None:
+        """Of one core: what the compiler of its code has got until now, or the one that got most; None: none is running."""
+        return self._graphs.compiler_share
+
+    @property
     def is_compiling(self) -> bool:
         """Whether a graph is being compiled or waits in the queue."""
         return self._graphs.is_compiling

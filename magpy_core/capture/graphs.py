@@ -251,6 +251,12 @@ class CompiledGraphs:
         return self._settings.is_worthwhile(self.awaited.seconds, time.monotonic() - self.awaited.since)
 
     @property
+    def compiler_share(self) -> float | None:
+        """The part of a core that the process got that compiles; None: none is running."""
+        shares = (share for one in self._compilations.values() if (share := one.core_share()) is not None)
+        return max(shares, default=None)
+
+    @property
     def is_compiling(self) -> bool:
         """Whether a segment without compiled code is being compiled in the background or waits in the queue."""
         compilations = (compilation for (_, stage), compilation in self._compilations.items() if stage == 0)

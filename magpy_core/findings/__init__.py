@@ -13,7 +13,7 @@ from magpy_core.findings.kernels import (
     Unfused,
 )
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
-from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report
+from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report, Unused
 from magpy_core.findings.step import STEP_KINDS, StepPart, StepReport, StepSample
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "TargetReport",
     "Unfused",
     "Unsupported",
+    "Unused",
     "Value",
     "lookup",
 ]

@@ -5,15 +5,33 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from magpy_core.findings.details import Details
 from magpy_core.findings.finding import Finding
 from magpy_core.findings.json_form import build
 from magpy_core.findings.kernels import TargetReport
-from magpy_core.findings.step import StepReport
+from magpy_core.findings.step import StepReport, Verdict, verdict
 
 SCHEMA_VERSION = "1.0"
+
+Unused = Literal[
+    "",
+    "called once",  # MagPy records the second call at the earliest
+    "budget",  # the program can't afford a recording yet
+    "surroundings",  # other code around it would see MagPy's operations
+    "not recorded",  # each time, another thread was recording, or the module was lazy
+    "refused",  # the findings say why
+    "cut",  # its stretches are regions
+    "slower",
+    "compiling",
+    "no core",  # being compiled, with hardly any time on a core
+    "queued",  # other code is being compiled
+    "not loaded",  # the program can't afford to load its code yet
+    "not served",  # no call fitted
+    "late",  # it was ready for the last calls only
+]
+"""Why compiled code of a region served few calls or none."""
 
 
 @dataclass
@@ -66,6 +84,7 @@ class RegionSummary:
     entrypoint: str = ""  # the program's name in a report of several programs
     engine: str = "magpy"  # "dynamo": the figures are torch.compile's
     graphs: int = 0  # operator graphs that one call runs (maximum over the captures)
+    unused: Unused = ""  # of a compiled run: why compiled code served few calls or none; empty: it served most
     last_line: int = 0  # 1-based, of a region that is a part of a function; 0: it is a whole function or module
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)
@@ -74,8 +93,18 @@ class RegionSummary:
     def speedup(self) -> float | None:
         return self.eager_ms / self.compiled_ms if self.eager_ms and self.compiled_ms else None
 
+    @property
+    def verdict(self) -> Verdict:
+        """Of a compiled call, compared with a plain one."""
+        return verdict(self.speedup, self.speedup_low, self.speedup_high)
+
+    @property
+    def shown_speedup(self) -> float | None:
+        """The speed-up that all outputs print; None: the difference is not certain."""
+        return self.speedup if self.verdict in ("faster", "slower") else None
+
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "speedup": self.speedup}
+        return {**asdict(self), "speedup": self.speedup, "verdict": self.verdict}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> RegionSummary:

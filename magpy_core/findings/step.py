@@ -7,13 +7,25 @@ outermost call of a region and everything since the previous one.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from magpy_core.findings.json_form import build
 
 STEP_KINDS = ("plain", "compiled", "mixed", "waited")
 """How a step ran: as plain Python; with all the compiled code that was available; partly compiled; or it waited for a
 recording or for compilation."""
+
+
+Verdict = Literal["faster", "slower", "unclear", "unmeasured"]
+
+
+def verdict(speedup: float | None, low: float | None, high: float | None) -> Verdict:
+    """What a speed-up with its 95 % interval shows. It is a gain, or a loss, only if the interval excludes 1."""
+    if speedup is None:
+        return "unmeasured"
+    if low is None or high is None or low <= 1.0 <= high:
+        return "unclear"
+    return "faster" if low > 1.0 else "slower"
 
 
 @dataclass
@@ -68,8 +80,21 @@ class StepReport:
     def speedup(self) -> float | None:
         return self.plain_ms / self.compiled_ms if self.plain_ms and self.compiled_ms else None
 
+    @property
+    def verdict(self) -> Verdict:
+        """Of a compiled step, compared with a plain one."""
+        return verdict(self.speedup, self.speedup_low, self.speedup_high)
+
+    @property
+    def shown_speedup(self) -> float | None:
+        """The speed-up that all outputs print; None: a clock on the wall would not show it, because the difference is not
+        certain, or because the run as a whole has not gained from faster steps."""
+        if self.verdict == "slower" or (self.verdict == "faster" and (self.saved_s is None or self.saved_s > 0.0)):
+            return self.speedup
+        return None
+
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "speedup": self.speedup}
+        return {**asdict(self), "speedup": self.speedup, "verdict": self.verdict}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> StepReport:

@@ -17,6 +17,8 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, Final
 
+import torch
+
 from magpy_core._compat.cpython.assembler import Position as InCode
 from magpy_core._compat.torch import eval_frame
 from magpy_core.findings.finding import Location, Position, Range
@@ -32,6 +34,8 @@ _EVENT_FILES: Final = frozenset((hooks.FILE, eval_frame.__file__))
 _LIBRARIES: Final = tuple(
     {os.path.join(p, "") for k in ("stdlib", "platstdlib", "purelib", "platlib") if (p := sysconfig.get_path(k))}
 )
+_PACKAGES: Final = tuple({os.path.join(p, "") for k in ("purelib", "platlib") if (p := sysconfig.get_path(k))})
+_TORCH: Final = os.path.join(os.path.dirname(torch.__file__), "")
 _CELL: Final = "<ipython-input-"  # what IPython compiles, and keeps the lines of
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
@@ -42,6 +46,15 @@ def is_user_file(filename: str) -> bool:
     if filename.startswith(_LIBRARIES) or is_own_file(filename) or any(p in filename for p in _INSTALLED):
         return False
     return has_source(filename)
+
+
+@functools.lru_cache(maxsize=8192)
+def is_installed_file(filename: str) -> bool:
+    """Whether a file belongs to an installed package that is neither torch, whose functions a program is written in, nor
+    MagPy: a user can't change it."""
+    if is_own_file(filename) or filename.startswith(_TORCH):
+        return False
+    return filename.startswith(_PACKAGES) or any(p in filename for p in _INSTALLED)
 
 
 @functools.lru_cache(maxsize=8192)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from magpy_core.capture.build import Capture
-from magpy_core.findings import Location
+from magpy_core.findings import Location, Unused
 from magpy_core.limits import LIMITS
 from magpy_core.regions.exploration import Exploration, path_of
 from magpy_core.regions.view import RegionView
@@ -28,12 +28,14 @@ class Replacement(Protocol):
 @dataclass
 class Fallback:
     """``reason``: why the region can't be captured, or empty; ``failure``: what is raised instead, under ``fullgraph``;
-    ``stretches``: what its calls go to, if its functions were cut; ``exploration``: whether captures are compiled."""
+    ``stretches``: what its calls go to, if its functions were cut; ``exploration``: whether captures are compiled;
+    ``waits``: why the last call that no capture fitted was not recorded."""
 
     reason: str = ""
     failure: Exception | None = None
     stretches: Replacement | None = None
     exploration: Exploration = field(default_factory=Exploration)
+    waits: Unused = ""
     _is_chosen: bool = False
 
     def may_record(self, region: RegionView) -> bool:
@@ -46,6 +48,7 @@ class Fallback:
         if overhead is None or overhead.affords_recording(region.id):
             return True
         self.exploration.shorten()
+        self.waits = "budget"
         return False
 
     def replaces_plain(self, region: RegionView) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from magpy_core.findings import Finding, Location, Recompile, RegionSummary
-from magpy_core.monitor.positions import is_user_file
+from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Severity
+from magpy_core.monitor.positions import is_installed_file, is_user_file
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
@@ -111,10 +111,12 @@ class RegionLog:
         self.varied: Counter[Location | None] = Counter()
         """Where the values were read that made captures necessary, except for what is symbolic now; None: decisions."""
         self.captures_after_step_3 = 0
+        self._in_doubt: list[tuple[Finding, int]] = []  # of a first call that was refused, and how often they were found
         self.counts = StepCounts()
 
     def add(self, finding: Finding) -> Finding:
         """Report ``finding``, or that one like it was found again; returns the one that is kept."""
+        finding = in_library(finding)
         known = self.findings.get(finding.key) or next((f for f in self.findings.values() if is_repeat(finding, f)), None)
         if known is None:
             known = self.findings[finding.key] = finding
@@ -139,14 +141,33 @@ class RegionLog:
             finding.make_fact(why)
         self.notify(found)
 
-    def recorded(self, capture: Capture | None, findings: Iterable[Finding], *, computes: bool = True) -> None:
+    def recorded(
+        self, capture: Capture | None, findings: Iterable[Finding], *, computes: bool = True, is_in_doubt: bool = False
+    ) -> None:
         """A monitored run of the region has become ``capture``, or can't be captured. ``computes``: whether it has tensors;
-        a module without, such as a transform of images, has no graph to miss."""
-        self.counts.holds(capture, [self.add(finding) for finding in findings])
+        a module without, such as a transform of images, has no graph to miss. ``is_in_doubt``: the next run will show
+        whether that is so for good."""
+        kept = [self.add(finding) for finding in findings]
+        self.counts.holds(capture, kept)
+        self._resolve(kept, is_captured=capture is not None)
+        if is_in_doubt:
+            self._in_doubt = [(finding, finding.count) for finding in {id(finding): finding for finding in kept}.values()]
         if not computes:
             self.make_facts("it computes no tensor, so there is nothing to compile")
         if capture is not None and self.listeners.step() >= 3:
             self.captures_after_step_3 += 1
+
+    def _resolve(self, found: Sequence[Finding], *, is_captured: bool) -> None:
+        """The call after one in doubt was recorded: what it has in common with that counts once, and what is no longer true
+        need not be acted on."""
+        in_doubt, self._in_doubt = self._in_doubt, []
+        again = set(map(id, found))
+        for finding, count in in_doubt:
+            if id(finding) in again:
+                finding.count = max(count, finding.count - count)
+            elif is_captured and finding.is_actionable:
+                finding.make_fact("only the first call does this, and later ones are captured")
+                self.notify([finding])
 
     def stepped(self, calls: int, *, plain: bool) -> None:
         """A step of the program has ended."""
@@ -159,8 +180,26 @@ class RegionLog:
         self.varied.clear()
 
 
+def in_library(finding: Finding) -> Finding:
+    """What happens in the lines of an installed package, which a user can't change, is shown at the user's call, and is
+    no warning."""
+    if not finding.code.startswith(("MP1", "MP2")) or not _is_of_library(finding):
+        return finding
+    call = next((place for place in reversed(finding.path) if is_user_file(place.file)), None)
+    at = finding.location if call is None or is_user_file(finding.location.file) else call
+    severity = max(finding.severity, Severity.INFORMATION, key=lambda severity: severity.rank)
+    return replace(finding, location=at, severity_override=severity)
+
+
+def _is_of_library(finding: Finding) -> bool:
+    return is_installed_file((finding.location, *finding.path)[-1].file)
+
+
 def is_repeat(finding: Finding, known: Finding) -> bool:
-    """Whether a recompile has been reported before: of the same value, read at the same place."""
+    """Whether it has been reported before: a recompile because of the same value, read at the same place, or what is in the
+    library that the same statement calls."""
+    if finding.code == known.code and _is_of_library(finding) and _is_of_library(known):
+        return finding.location == known.location
     return (
         finding.code == known.code == "MP201"
         and finding.location == known.location

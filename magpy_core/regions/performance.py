@@ -113,10 +113,13 @@ def _finding(code: str, region: RegionView, text: str, cost_s: float | None, val
 
 
 def _slower(region: RegionView, of: _Compared, retired: bool) -> Finding:
-    text = f"{of.what} takes {of.ratio:.2g} times as long as plain Python ({_ms(of.compiled)}, not {_ms(of.plain)})"
-    text += ": it runs as plain Python again." if retired else "."
+    if of.ratio > _SLOWER:
+        how = f"takes {of.ratio:.2g} times as long as plain Python ({_ms(of.compiled)}, not {_ms(of.plain)})"
+    else:  # what was measured when it was given up, and what is known now, may differ
+        how = f"is not faster than plain Python ({_ms(of.compiled)} and {_ms(of.plain)})"
+    text = f"{of.what} {how}" + (": it runs as plain Python again." if retired else ".")
     values = {"eager": _ms(of.plain), "compiled": _ms(of.compiled)}
-    return _finding("MP401", region, text, (of.compiled - of.plain) * of.per_step, values)
+    return _finding("MP401", region, text, max(of.compiled - of.plain, 0.0) * of.per_step, values)
 
 
 def _guards(region: RegionView, calls: _Compared) -> Iterator[Finding]:

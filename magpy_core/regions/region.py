@@ -24,7 +24,7 @@ from magpy_core.backends import background
 from magpy_core.capture.build import Capture
 from magpy_core.capture.outcome import MISS, CaptureFailed, NotRun, PathsVary
 from magpy_core.capture.settings import Settings
-from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported
+from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported, Unused
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
@@ -74,6 +74,9 @@ class Region:
         self.calls = self.hits = self.recordings = 0
         self.fallback = Fallback()
         self.log = RegionLog(listeners or Listeners())
+        self.doubts_first_call = options.mode == "observe"
+        """Whether a refusal of its first call is final only if the second call is refused, too: `run` does not record the
+        first one, which often makes what later calls find."""
         self.times = RegionTimes(options.steps)
 
     @property
@@ -89,6 +92,11 @@ class Region:
     def serves_most(self) -> bool:
         """Whether its captures serve most calls, although it may not be captured again."""
         return bool(self.captures) and 2 * self.hits >= self.calls
+
+    @property
+    def waits(self) -> Unused:
+        """Why the last call that no capture fitted was not recorded."""
+        return self.fallback.waits
 
     @property
     def is_cut(self) -> bool:
@@ -282,6 +290,7 @@ class Region:
         """Whether the coming call is to be recorded; if so, it is known from now on what varies."""
         around = foreign()
         if around:
+            self.fallback.waits = "surroundings"
             text = f"{self.name} was called with {around} active, which would see MagPy's own operations: "
             early = "Call it a few times before the program records a CUDA graph, so that it is compiled by then."
             hint = early if in_cuda_graph() else "Remove it around the call, or compile what is inside."
@@ -290,6 +299,7 @@ class Region:
         if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
             return False  # its first call makes its parameters
         if self.calls == 1 and self.options.overhead is not None:
+            self.fallback.waits = "called once"
             return False  # it often creates what later calls find
         if held is not None:
             return True
@@ -300,6 +310,7 @@ class Region:
         if self.options.overhead is not None and not self.options.overhead.affords_recording(
             self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs, self.learned))
         ):
+            self.fallback.waits = "budget"
             return False
         return self._learn(args, kwargs)
 
@@ -410,13 +421,15 @@ class Region:
         if capture is None and recorded.refused and self.learned.withdraw():
             return None  # with sizes and numbers as they are, the next call may be captured
         findings = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
-        self.log.recorded(capture, findings, computes=recorded.has_tensors or self.kind != "module")
+        refused = capture is None and (recorded.refused or not recorded.skip_reason)
+        is_in_doubt = refused and self.doubts_first_call and self.calls == 1
+        self.log.recorded(capture, findings, computes=recorded.has_tensors or self.kind != "module", is_in_doubt=is_in_doubt)
         self.log.obstacles = recorded.obstacles + (self.log.obstacles if capture is not None else [])
         if capture is not None:
             self.captures = [capture, *self.captures]
             self.fallback.explores(self, capture)
             self.times.restart(capture)
-        elif recorded.refused or not recorded.skip_reason:
+        elif refused and not is_in_doubt:
             self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
         if self.log.listeners.on_region is not None:
             self.log.listeners.on_region(self)

@@ -22,15 +22,22 @@ def relate(regions: Sequence[RegionView], others: Iterable[Finding], steps: Step
         takes = None if region.is_cut else region.times.passes.plain_per_step()  # some stretches are compiled
         for finding in region.findings.values():
             if finding.cost_ms is not None and compiled is not None:
-                finding.step_ms = _ms(compiled)
+                _relate_to(finding, _ms(compiled))
                 yield finding
             elif takes is not None and plain is not None and _keeps_plain(finding, steps.count):
                 finding.at_most_ms, finding.step_ms = _ms(min(takes, plain)), _ms(plain)
                 yield finding
     for finding in others:
         if finding.cost_ms is not None and compiled is not None:
-            finding.step_ms = _ms(compiled)
+            _relate_to(finding, _ms(compiled))
             yield finding
+
+
+def _relate_to(finding: Finding, step_ms: float) -> None:
+    """What is a part of a step costs no more than the step, although the two were measured in different calls."""
+    finding.step_ms = step_ms
+    if finding.cost_ms is not None and not finding.code.startswith("MP2"):
+        finding.cost_ms = min(finding.cost_ms, step_ms)
 
 
 def _keeps_plain(finding: Finding, steps: int) -> bool:

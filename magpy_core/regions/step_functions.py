@@ -49,7 +49,7 @@ class StepFunction:
 
     @property
     def serves(self) -> bool:
-        return not self.is_on_trial and not self.is_refused
+        return not (self.is_on_trial or self.is_replaced or self.is_refused)
 
     def end(self) -> SeamClock:
         """A part of it takes its place. Returns a clock for the rest."""
@@ -79,6 +79,7 @@ class StepFunctions:
     def add(self, region: Region, parts: Iterable[Region], *, may_be_cut: bool = False) -> StepFunction:
         """``region`` is on trial from now on, and reports nothing. ``may_be_cut``: until `StepFunction.give_up`."""
         region.log.listeners = Listeners(step=self._listeners.step)
+        region.doubts_first_call = False  # the first call of the step has been in parts
         found = StepFunction(region, [(part, part.calls) for part in parts], may_be_cut=may_be_cut)
         self._all.append(found)
         return found

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from magpy_core.findings import STEP_KINDS, StepPart, StepReport
+from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.passes import Passes
 from magpy_core.regions.steps import Steps
 from magpy_core.regions.view import RegionView
@@ -31,7 +32,10 @@ def step_report(steps: Steps, regions: Sequence[RegionView]) -> StepReport:
         report.speedup_low, report.speedup_high = _rounded(low), _rounded(high)
         report.parts = [part for region in regions if (part := _part(region)) is not None]
         report.parts.append(_rest(report))
-    per_step = whole[0] - whole[1] if whole is not None else _saved_by_calls(regions) / max(report.compiled, 1)
+    if whole is None:
+        per_step = _saved_by_calls(regions) / max(report.compiled, 1)
+    else:  # a difference that is not certain is none
+        per_step = whole[0] - whole[1] if report.verdict in ("faster", "slower") else 0.0
     if whole is not None or any(r.times.eager and r.times.compiled for r in regions):
         report.saved_s = round(per_step * report.compiled - report.wait_s, 3)
         report.break_even = _break_even(steps, per_step)
@@ -39,8 +43,13 @@ def step_report(steps: Steps, regions: Sequence[RegionView]) -> StepReport:
 
 
 def _saved_by_calls(regions: Sequence[RegionView]) -> float:
-    timed = [(r.hits, r.times.eager, r.times.compiled) for r in regions if r.times.eager and r.times.compiled]
-    return sum(hits * (median(eager) - median(compiled)) for hits, eager, compiled in timed)
+    saved = 0.0
+    for region in regions:
+        eager, compiled = region.times.eager, region.times.compiled
+        interval = speedup_interval(eager, compiled)
+        if interval is not None and not interval[0] <= 1.0 <= interval[1]:  # what is not certain counts for nothing
+            saved += region.hits * (median(eager) - median(compiled))
+    return saved
 
 
 def _break_even(steps: Steps, per_step: float) -> int | None:

@@ -8,6 +8,7 @@ from statistics import median
 from magpy_core.findings import CaptureSummary, RegionSummary
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.reporting import host_reads
+from magpy_core.regions.unused import why_unused
 from magpy_core.regions.view import RegionView
 
 
@@ -36,6 +37,7 @@ def summarise(region: RegionView) -> RegionSummary:
         compile_s=times.compile_seconds(captures),
         captures_after_step_3=log.captures_after_step_3,
         graphs=max((len(c.segments) for c in captures), default=0),
+        unused=why_unused(region),
         last_line=_last_line(region),
         speedup_low=round(low, 4) if low is not None else None,
         speedup_high=round(high, 4) if high is not None else None,

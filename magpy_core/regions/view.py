@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from magpy_core.findings import Finding, Location
+from magpy_core.findings import Finding, Location, Unused
 from magpy_core.regions.log import RegionLog
 from magpy_core.regions.times import RegionTimes, Timed
 
@@ -22,6 +22,9 @@ class RegionView(Timed, Protocol):
 
     @property
     def serves_most(self) -> bool: ...
+
+    @property
+    def waits(self) -> Unused: ...
 
     @property
     def is_cut(self) -> bool: ...

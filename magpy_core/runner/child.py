@@ -66,8 +66,7 @@ class _Program:
         stem = self.entry.stem
         aliases = [stem, stem.removesuffix(".__main__")]
         self._named = NamedRegions(request["regions"], lambda *defined: self._discovery.wrap(*defined), aliases)
-        # `check` reports on the parts of a step, which programs are made of
-        wanted = request["mode"] == "run" and os.environ.get("MAGPY_TRAINING_LOOPS") != "0"
+        wanted = os.environ.get("MAGPY_TRAINING_LOOPS") != "0"
         cuts = wanted and request.get("session_factory") == SESSIONS["magpy"]
         self._loops = Loops(lambda: self._discovery) if cuts else None
         self._sources = Sources(self._named, self._loops)

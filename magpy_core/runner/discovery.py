@@ -65,18 +65,22 @@ class Discovery:
     def _call(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls an outermost region."""
         timeline = self._monitoring.timeline
+        outer = getattr(self._local, "called", None)  # a region that is cut: what it calls may be regions
         self._step_functions.enters()
         self._local.called = region
+        was_nested, self._local.is_nested = getattr(self._local, "is_nested", False), outer is not None
         try:
             return region(*args, **kwargs) if timeline is None else timeline.call(region, args, kwargs)
         finally:
-            self._local.called = None
+            self._local.called = outer
+            self._local.is_nested = was_nested
             self._step_functions.leaves()
             self._clock.announce()  # of a region that raised, or of an engine without `left`
 
     def left(self, region: Any) -> None:
         """Counts the steps inside a call of ``region`` that has returned."""
-        self._count(self.rest.looked_at)
+        if not getattr(self._local, "is_nested", False):
+            self._count(self.rest.looked_at)
         clock = self._clock
         made = clock.announce(region)
         replayed = self._steps_inside.replayed(region, made)
@@ -94,14 +98,28 @@ class Discovery:
             return False
         return True
 
+    def _ends_call(self) -> bool:
+        """Whether the call that has returned was not part of another region's, which is cut: only such calls are steps."""
+        return getattr(self._local, "called", None) is None
+
     def call_function(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the region of a function; without an optimizer, its calls count as module calls."""
         before = self._clock.optimizer_steps
         out = self._call(region, args, kwargs)
-        if self._clock.optimizer_steps == before:
-            self._clock.module_called()
-        self._clock.check()
+        if self._ends_call():
+            if self._clock.optimizer_steps == before:
+                self._clock.module_called()
+            self._clock.check()
         return out
+
+    @property
+    def observes(self) -> bool:
+        """Whether calls are only watched, as in a check."""
+        return not self._monitoring.compiles
+
+    def call_in_parts(self, call: Callable[[], Any], parts: list[Any]) -> Any:
+        """Runs a step's statements, in which modules and optimizers are regions; the new ones are added to ``parts``."""
+        return self._step_functions.call_in_parts(call, parts)
 
     def is_outermost(self) -> bool:
         """Whether what is called now may be a region."""
@@ -204,8 +222,9 @@ class Discovery:
                 if region is None:
                     return self._uncaptured(original, module, args, kwargs)
             out = call(region, (module, *args), kwargs)
-            clock.module_called()
-            clock.check()
+            if self._ends_call():
+                clock.module_called()
+                clock.check()
             return out
 
         __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__
@@ -222,8 +241,9 @@ class Discovery:
             out = original(module, *args, **kwargs)
         finally:
             self._local.in_module = False
-        self._clock.module_called()
-        self._clock.check()
+        if self._ends_call():
+            self._clock.module_called()
+            self._clock.check()
         return out
 
     def _new_region(self, instances: Instances, thing: Any, target: Callable[..., Any]) -> Any:

@@ -43,7 +43,7 @@ class Loops:
 
     def _receiver(self, stretch: Stretch) -> StepBody:
         name = functools.cache(lambda: self._discovery().name_of_loop(stretch.scope.qualname))
-        return StepBody(self._discovery, stretch, name)
+        return StepBody(self._discovery, stretch, name, begins_in_parts=True)
 
 
 def keep_out_of_dynamo() -> None:

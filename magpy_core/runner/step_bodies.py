@@ -35,14 +35,17 @@ _VARYING = 3  # captures because of one statement, which is worth no more of the
 
 
 class Steps(Protocol):
-    """Where regions are made and called. ``rest``: calls that are not looked at."""
+    """Where regions are made and called. ``rest``: calls that are not looked at; ``observes``: nothing is compiled."""
 
     rest: Rest
 
+    @property
+    def observes(self) -> bool: ...
     def is_outermost(self) -> bool: ...
     def find_or_none(self, find: Callable[[], Any]) -> Any: ...
     def call_function(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
     def step_in(self, function: FunctionType, name: str, place: tuple[str, int], parts: Sequence[Any]) -> Any: ...
+    def call_in_parts(self, call: Callable[[], Any], parts: list[Any]) -> Any: ...
 
 
 class _Entry:
@@ -92,13 +95,20 @@ class Variation:
 
 class StepBody:
     """Receives the function of a stretch each time that its statements are to run. ``name``: of the region; ``parts``: the
-    regions that it takes the place of."""
+    regions that it takes the place of; ``begins_in_parts``: in a check, the first time is theirs."""
 
     def __init__(
-        self, steps: Callable[[], Steps], stretch: Stretch, name: Callable[[], str], parts: Sequence[Any] = ()
+        self,
+        steps: Callable[[], Steps],
+        stretch: Stretch,
+        name: Callable[[], str],
+        parts: Sequence[Any] = (),
+        *,
+        begins_in_parts: bool = False,
     ) -> None:
         self._steps, self._stretch = steps, stretch
         self._name, self._parts = name, parts
+        self._begins_in_parts = begins_in_parts
         self._entries = Entries(stretch.scope.shared, self._made)
         self._code: CodeType | None = None
         """Of the statements with smaller stretches in them, or of the stretch of a module."""
@@ -117,6 +127,11 @@ class StepBody:
             return steps.rest.call(lambda: self._plain(function))
         if self._is_settled or not steps.is_outermost():
             return self._plain(function)
+        if self._begins_in_parts and steps.observes:
+            self._begins_in_parts = False
+            parts: list[Any] = []
+            self._parts = parts
+            return steps.call_in_parts(lambda: self._plain(function), parts)
         found = steps.find_or_none(lambda: self._current(function))
         if found is None:
             return self._plain(function)
@@ -266,9 +281,28 @@ def _of_part(finding: Any, stretch: Stretch, line: int) -> Any:
     """``finding`` with the hint for statements that are called nowhere."""
     if finding.code not in _OF_THE_OUTSIDE:
         return finding
-    statement = linecache.getline(stretch.scope.file, line).strip()
+    places = (place for place in [*finding.path, finding.location] if place.file == stretch.scope.file)
+    column = next((place.range.start.character for place in places if place.range.start.line + 1 == line), 0)
+    statement = _text_of(stretch.statements, stretch.scope.file, line, column)
     where = "in front of the forward pass or behind the optimizer's step"
     return replace(finding, hint=f"Move `{statement}` (line {line}) {where}.")
+
+
+def _text_of(statements: Sequence[ast.stmt], file: str, line: int, column: int) -> str:
+    """The innermost statement at a place, which may share its line with others; the whole line if there is none."""
+    text = linecache.getline(file, line)
+    at = len(text[:column].encode())
+    here = [
+        node
+        for statement in statements
+        for node in ast.walk(statement)
+        if isinstance(node, ast.stmt) and node.lineno == line == node.end_lineno
+        if node.col_offset <= at < (node.end_col_offset or 0)
+    ]
+    if not here:
+        return text.strip()
+    inner = max(here, key=lambda node: node.col_offset)
+    return text.encode()[inner.col_offset : inner.end_col_offset].decode()
 
 
 def _cells(function: FunctionType, code: CodeType) -> Any:

@@ -13,7 +13,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -187,6 +187,14 @@ class StepFunctions:
     def parts(self, activation: _Activation) -> list[Any]:
         """The regions that were made in a call, or in calls of it."""
         return [region for running, region in list(self._parts.values()) if activation in running]
+
+    def call_in_parts(self, call: Callable[[], Any], parts: list[Any]) -> Any:
+        """What ``call`` returns; the regions that are made in it are added to ``parts``."""
+        known = set(self._parts)
+        try:
+            return call()
+        finally:
+            parts += [region for number, (_, region) in list(self._parts.items()) if number not in known]
 
     def stepped(self, optimizer: Any) -> None:
         """A step of ``optimizer`` has run, outside of any region of a function."""

@@ -93,10 +93,40 @@ async def test_a_finding_seen_again_replaces_itself(client: Client, lab: Lab) ->
     assert len(found) == 1
 
 
+async def test_a_compiled_run_that_recorded_nothing_keeps_what_a_check_has_found(client: Client, lab: Lab) -> None:
+    lab.scenario(SIMPLE)
+    uri = client.open(lab.program)
+    await client.command("magpy.check", {"uri": uri})
+    await client.diagnostics_where(uri, lambda d: d, "the finding of the check")
+    lab.scenario("""
+        hello()
+        seen.append(5)
+        said["regions"].append({
+            "id": "r0", "kind": "module", "name": "Net", "file": request["script"], "line": 5, "calls": 60, "captures": 0,
+            "unused": "budget",
+        })
+        done()
+        end()
+    """)
+    result = await client.command("magpy.runCompiled", {"uri": uri})
+    assert result["state"] == "done" and result["findings"]["warning"] == 1 and result["stale"]
+    assert "nothing was recorded: recording `Net` would have cost more time" in result["summary"]
+    (kept,) = client.diagnostics(uri)
+    assert kept["code"] == "MP102"
+    lab.scenario("""
+        hello()
+        region(5, captures=1)
+        end()
+    """)
+    result = await client.command("magpy.runCompiled", {"uri": uri})
+    assert result["findings"]["warning"] == 0 and not result["stale"]
+    await client.diagnostics_where(uri, lambda d: not d, "no finding")
+
+
 async def test_run_compiled_ends_with_a_table(client: Client, lab: Lab) -> None:
     lab.scenario("""
         hello()
-        region(5, eager_ms=4.0, compiled_ms=2.0, captures=2,
+        region(5, eager_ms=4.0, compiled_ms=2.0, captures=2, speedup_low=1.9, speedup_high=2.1,
                recompiles=[{"call": 2, "name": "x.shape[0]", "old": "3", "new": "4", "file": request["script"], "line": 6}])
         end()
     """)

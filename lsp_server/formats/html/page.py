@@ -75,7 +75,7 @@ def _region(region: RegionSummary, sheets: Sheets) -> str:
     state, style = (
         ("complete", "good") if region.complete else ("none", "error") if not region.captures else ("incomplete", "warning")
     )
-    speed = f"{region.speedup:.2f}x" if region.speedup is not None else "-"
+    speed = f"{region.shown_speedup:.2f}x" if region.shown_speedup is not None else "-"
     if region.speedup_low is not None and region.speedup_high is not None:
         speed += f"<br><span class='soft'>{region.speedup_low:.2f} to {region.speedup_high:.2f}</span>"
     counts = (region.calls, region.captures, region.graph_breaks, region.guards, region.side_effects, region.host_reads)

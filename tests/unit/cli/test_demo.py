@@ -23,7 +23,7 @@ def test_the_example_is_copied_and_the_next_steps_are_named(
     assert demo("a b", check=ok) == 0
     assert (tmp_path / "a b" / "train.py").read_bytes() == EXAMPLE.read_bytes()
     out = capsys.readouterr().out
-    assert f"train.py:{cut_line()} cuts the model's graph" in out
+    assert f"train.py:{cut_line()} reads all logits into Python" in out
     assert "magpy-lsp check 'a b/train.py'" in out and "magpy-lsp init" in out
 
 
@@ -46,12 +46,12 @@ def test_the_finding_is_at_the_line_that_the_text_names(tmp_path: Path) -> None:
     done = tool(tmp_path, "demo", "--into", "new")
     assert done.returncode == 0, done.stderr
     out, line = done.stdout.decode(), cut_line()
-    assert f"new/train.py:{line}:12: MP101 [warning]" in out and "Found 1 finding (1 warning) in 1 file." in out
-    assert f"train.py:{line} cuts the model's graph" in out
+    assert f"new/train.py:{line}:16: MP102 [warning]" in out and "Found 1 finding (1 warning) in 1 file." in out
+    assert f"train.py:{line} reads all logits into Python" in out
 
 
 @pytest.mark.slow
-def test_the_fix_makes_the_model_one_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fix_makes_the_whole_step_one_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert demo(str(tmp_path / "new"), check=ok) == 0
     script, line = tmp_path / "new" / "train.py", cut_line()
     lines = script.read_text().splitlines(keepends=True)
@@ -60,8 +60,8 @@ def test_the_fix_makes_the_model_one_graph(tmp_path: Path, capsys: pytest.Captur
     script.write_text("".join(lines))
     fixed = tool(tmp_path, "check", "--format", "json", "new/train.py")
     assert fixed.returncode == 0, fixed.stderr
-    model = next(r for r in json.loads(fixed.stdout)["regions"] if r["kind"] == "module")
-    assert model["graph_breaks"] == 0
+    (step,) = json.loads(fixed.stdout)["regions"]
+    assert step["kind"] == "step" and step["complete"]
 
 
 def test_the_example_is_in_the_wheel() -> None:

@@ -160,12 +160,12 @@ def test_schema_names_every_field() -> None:
     schema = report_schema()
     parts = {**schema["$defs"], "step": schema["properties"]["step"]}
     for name, cls, more in (
-        ("region", RegionSummary, {"speedup"}),
+        ("region", RegionSummary, {"speedup", "verdict"}),
         ("capture", CaptureSummary, set()),
         ("recompile", Recompile, set()),
         ("location", Location, set()),
         ("value", Value, set()),
-        ("step", StepReport, {"speedup"}),
+        ("step", StepReport, {"speedup", "verdict"}),
         ("step_part", StepPart, set()),
         ("step_sample", StepSample, set()),
         ("target", TargetReport, set()),
@@ -234,8 +234,8 @@ class TestEveryCode:
         ("severity: warning", "severity: bad", "line 3: expected the line of name, family and severity"),
         ("\n**", "\n", "line 5: expected the reason in bold"),
         ("## What to do", "## What next", "line 19: expected `## What to do` and a list"),
-        ("```python", "```", "line 26: expected `## Example` and a code block"),
-        ("## Silence it", "## Silence", "line 48: expected `## Silence it`, or the end"),
+        ("```python", "```", "line 27: expected `## Example` and a code block"),
+        ("## Silence it", "## Silence", "line 43: expected `## Silence it`, or the end"),
     ],
 )
 def test_a_page_of_another_form(old: str, new: str, message: str, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ def line(name: str = "model: GPT", **values: Any) -> str:
 
 def test_the_example_of_the_page() -> None:
     changes = [Recompile(2, "torch's grad mode", "off", "on"), Recompile(3, "self.tokens_seen", "0", "1024")]
-    got = line(calls=30, captures=3, guards=470, side_effects=1, recompiles=changes, eager_ms=42.0, compiled_ms=20.0)
+    times = {"eager_ms": 42.0, "compiled_ms": 20.0, "speedup_low": 1.9, "speedup_high": 2.3}
+    got = line(calls=30, captures=3, guards=470, side_effects=1, recompiles=changes, **times)
     assert got == (
         "model GPT: one graph, 3 captures (train and eval, changing numbers), 470 guards, 1 side effect replayed; 2.10x"
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lsp_server.formats.html import page, step, step_bars, step_timeline
-from magpy_core.findings import Report, StepPart, StepReport, StepSample
+from magpy_core.findings import RegionSummary, Report, StepPart, StepReport, StepSample
 from magpy_core.findings.step import STEP_KINDS
 from tests.golden.test_formats import faster, view
 from tests.unit.formats.test_html import EVIL, Page
@@ -44,9 +44,8 @@ def test_without_measurements_there_is_the_line_alone(one: StepReport) -> None:
 
 
 def test_a_command_in_the_line_is_code() -> None:
-    from tests.golden.test_formats import NOT_READY, report
-
-    text = step.chapter(Report("t.py", report().regions, [NOT_READY], step=StepReport(count=9, plain=9, plain_ms=3.0)))
+    region = RegionSummary("r", "module", "Net", "/p/net.py", 1, calls=9, captures=1, unused="compiling")
+    text = step.chapter(Report("t.py", [region], step=StepReport(count=9, plain=9, plain_ms=3.0)))
     assert "<code>--compile foreground</code>" in text
 
 

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from dataclasses import replace
+from typing import Any, get_args
 
 import pytest
 
+from lsp_server.features.summary import total_line
+from lsp_server.formats import markdown
+from lsp_server.formats.brief import lines as brief_lines
+from lsp_server.formats.html import page
+from lsp_server.formats.live import LiveRun
 from lsp_server.formats.step_parts import row_of, rows, share_of
-from lsp_server.formats.step_text import brief, duration, line, milliseconds
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, StepPart, StepReport
-from tests.golden.test_formats import faster
+from lsp_server.formats.step_text import brief, duration, gained, line, milliseconds, result
+from lsp_server.formats.view import cost
+from magpy_core.findings import (
+    Finding,
+    Location,
+    Position,
+    Range,
+    RegionSummary,
+    Report,
+    Severity,
+    StepPart,
+    StepReport,
+    Unused,
+)
+from tests.golden.test_formats import faster, table_of, text_of, view
+from tests.golden.test_formats import report as sample
 
 PLAIN = StepReport(count=9, plain=9, plain_ms=3.0)
 
@@ -43,23 +64,81 @@ def test_brief_is_empty_unless_both_were_measured() -> None:
     assert brief(PLAIN) == brief(StepReport()) == ""
 
 
-@pytest.mark.parametrize(
-    ("region", "codes", "why"),
-    [
-        (None, [], ": the program has no region."),
-        ({"captures": 0}, ["MP404"], ": no region was captured, and the findings say why."),
-        ({"captures": 1}, ["MP404"], ": the program ended before the compiled code was ready (`--compile foreground` waits"),
-        ({"captures": 1}, ["MP401"], ": the compiled code was slower, so it is not used."),
-        ({"captures": 1}, ["MP102"], "fully compiled."),
-        ({"captures": 1, "compile_s": 1.5}, [], "fully compiled."),
-        ({"captures": 1}, [], ": nothing was compiled before the program ended (`--compile foreground` waits for it)."),
-    ],
-)
-def test_why_no_step_ran_compiled(region: dict[str, float] | None, codes: list[str], why: str) -> None:
-    regions = [] if region is None else [RegionSummary("r", "module", "Net", "/p/net.py", 1, **region)]  # type: ignore[arg-type]
+WHY: dict[Unused, str] = {
+    "called once": "`Net` was called only 60 times",
+    "budget": "so short a run can gain: run it for longer, or record at once with `--compile foreground`",
+    "surroundings": "(MP106 at net.py:1)",
+    "not recorded": "no call of `Net` could be recorded",
+    "refused": "`Net` can't be compiled (MP106 at net.py:1)",
+    "cut": "only parts of `Net` can be compiled",
+    "slower": "was slower, so it is not used",
+    "compiling": "while `Net` was being compiled: run it for longer, or wait",
+    "no core": "leave it a core (`OMP_NUM_THREADS=1`)",
+    "queued": "before the compiler came to `Net`",
+    "not loaded": "run it for longer, or again",
+    "not served": "no later call of `Net` was like the recorded one (MP106 at net.py:1)",
+    "late": "served only 3 of 60 calls",
+}
+
+
+def run_with(unused: Unused, **finding: Any) -> Report:
     at = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
-    text = line(Report("t.py", regions, [Finding(code, "m", at) for code in codes], step=PLAIN))
-    assert text.startswith("Step: 3.00 ms in plain Python; no step ran fully compiled") and why in text
+    regions = [
+        RegionSummary("r", "module", "Net", "/p/net.py", 1, calls=60, hits=3 if unused == "late" else 0, unused=unused),
+        RegionSummary("o", "optimizer", "SGD", "/p/net.py", 1, calls=60, unused="" if unused == "cut" else "queued"),
+    ]
+    return Report("t.py", regions, [Finding("MP106", "m", at, region="r", **finding)], step=PLAIN)
+
+
+@pytest.mark.parametrize("unused", get_args(Unused)[1:])
+def test_a_run_without_compiled_steps_says_why_in_one_line_to_act_on(unused: Unused) -> None:
+    text = line(run_with(unused))
+    assert text.startswith("Step: 3.00 ms in plain Python; no step ran fully compiled: ") and WHY[unused] in text
+    assert "findings say" not in text and "\n" not in text
+
+
+def test_a_reason_that_is_a_fact_says_how_to_see_it() -> None:
+    text = line(
+        run_with("refused", severity_override=Severity.INFORMATION, hint="No action needed: the inner one is a region.")
+    )
+    assert "(MP106 at net.py:1, which `--details` shows)" in text
+
+
+def test_few_compiled_steps_have_a_reason_too() -> None:
+    report = run_with("late")
+    report.step = StepReport(count=60, plain=57, compiled=3, plain_ms=3.0)
+    assert "too few compiled steps to compare (3 of 60): compiled code of `Net` served only 3 of 60 calls" in line(report)
+    report.step = StepReport(count=60, plain=5, compiled=3)
+    assert "which is too few: compiled code of `Net` served only 3" in line(report)
+
+
+def test_a_program_without_regions_is_told_so() -> None:
+    assert "called no model and no optimizer that MagPy could record" in line(Report("t.py", step=PLAIN))
+
+
+LOSES = replace(faster(), saved_s=-6.5, break_even=None)
+UNCLEAR = replace(faster(), speedup_low=0.9, saved_s=-3.1, break_even=None)
+
+
+@pytest.mark.parametrize("step", [LOSES, UNCLEAR])
+def test_no_output_prints_a_gain_that_the_clock_would_not_show(step: StepReport) -> None:
+    report = replace(sample(), step=step)
+    for region in report.regions:
+        region.speedup_low, region.speedup_high = 0.5, 3.0
+    live = LiveRun()
+    live.take({"type": "progress", "rate": 24.0, "compiled": 1.0, "step": step.to_json()})
+    shown = [
+        page.text(report, view()), markdown.text(report, view(), {}), table_of(report), text_of(brief_lines(report, view())),
+        line(report), brief(step), result(step), gained(step), total_line(report.regions, step),
+        *live.text().lines, *live.text(ended=True).lines,
+    ]  # fmt: skip
+    assert [text for text in shown if re.search(r"\b1\.53x|\b2\.\d\dx", text)] == []
+    assert step.to_json()["verdict"] == ("faster" if step is LOSES else "unclear")
+
+
+def test_the_whole_of_a_step_is_100_percent() -> None:
+    at = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
+    assert cost([Finding("MP406", "m", at, cost_ms=2.0, step_ms=2.0)]) == "2 ms per step, 100 % of a step of 2 ms"
 
 
 def test_only_sums_of_the_same_passes_compare() -> None:
@@ -71,7 +150,7 @@ def test_only_sums_of_the_same_passes_compare() -> None:
         StepPart("nothing", "e"),
         StepPart("instant", "f", 1.0, None, 0.0, None),
     ]
-    step = StepReport(count=9, plain_ms=8.0, compiled_ms=4.0, parts=parts)
+    step = StepReport(count=9, plain_ms=8.0, compiled_ms=4.0, speedup_low=1.8, speedup_high=2.2, parts=parts)
     assert [row.speedup for row in rows(step)] == [2.0, 1.5, None, None, None, None]
     assert [row.share for row in rows(step)] == [50.0, 37.5, 50.0, 12.5, None, 12.5]
     assert row_of(step, "b") == list(rows(step))[1] and row_of(step, "z") is row_of(step, "") is row_of(None, "b") is None

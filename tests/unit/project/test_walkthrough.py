@@ -55,7 +55,11 @@ def test_the_example_is_told_as_the_command_tells_it(
     told, page = capsys.readouterr().out, TEXTS["example"]
     fix = next(line.strip() for line in told.splitlines() if "clamp(" in line)
     assert f"`{fix}`" in page and "magpy-demo/train.py" in page
-    shared = ("cuts the model's graph in two", "`clamp` changes nothing below the limit", "the model is one graph")
+    shared = (
+        "reads all logits into Python",
+        "`clamp` changes nothing below the limit",
+        "the whole training step is one graph",
+    )
     for sentence in shared:
         assert sentence in told and sentence in page, sentence
     # demo's steps: check again, run, init. The editor's: Check, Run compiled, the next step.

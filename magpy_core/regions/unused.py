@@ -1,0 +1,32 @@
+"""Why no compiled code of a region served, for a run that gained nothing. Key function: why_unused."""
+
+from __future__ import annotations
+
+from magpy_core.findings import Unused
+from magpy_core.regions.view import RegionView
+
+_IDLE = 0.25  # of one core: a compiler that gets less is held up by the program and others
+
+
+def why_unused(region: RegionView) -> Unused:
+    """Empty: captures served most of the calls, or nothing was to be compiled."""
+    if not region.calls or 2 * region.hits >= region.calls or region.options.mode != "compiled":
+        return ""
+    if region.is_cut:
+        return "cut"
+    if region.disabled:
+        return "refused"
+    captures = region.captures
+    if not captures:
+        return region.waits or "not recorded"
+    if all(capture.is_retired for capture in captures):
+        return "slower"
+    states = {capture.progress for capture in captures if capture.is_compiling}
+    if "running" in states:
+        share = max((s for capture in captures if (s := capture.compiler_share) is not None), default=None)
+        return "no core" if share is not None and share < _IDLE else "compiling"
+    if states:
+        return "queued"
+    if region.hits:
+        return "late"
+    return "not loaded" if any(capture.background_seconds for capture in captures) else "not served"
