@@ -98,7 +98,7 @@ class CodeCache:
             self.folder.parent.parent.mkdir(parents=True, exist_ok=True)
             for folder in (self.folder.parent, self.folder):
                 folder.mkdir(mode=0o700, exist_ok=True)
-                if reason := _insecure(folder):
+                if reason := writable_by_others(folder):
                     return reason
         except OSError as error:
             return f"{error.filename or self.folder}: {error.strerror}"
@@ -306,7 +306,8 @@ class CodeCache:
         return freed
 
 
-def _insecure(folder: Path) -> str:
+def writable_by_others(folder: Path) -> str:
+    """How another user could write into a folder; empty: only the user can. Raises OSError if it can't be asked."""
     if not hasattr(os, "geteuid"):
         return ""  # Windows: only the user can access local data
     info = folder.lstat()

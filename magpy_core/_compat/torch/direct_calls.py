@@ -27,7 +27,7 @@ _GENERATED = "magpy_generated_call"
 class GeneratedCall(NamedTuple):
     """``run``: the generated function, which takes its inputs as a list. ``written``: the positions of the inputs that it
     writes. ``returned``: those of results that are inputs, with these; ``views``: those of results that are views of inputs
-    without history, with these. ``backward``: the generated function of the backward graph, if it is called under autograd."""
+    without history, with these. ``backward``: the generated function of the backward graph, if called under autograd."""
 
     run: Callable[[list[Any]], Any]
     written: tuple[int, ...] = ()

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from magpy_core._compat.code_cache import writable_by_others
 from magpy_core._compat.cpython.imports import imported
 from magpy_core._compat.torch.compilers import import_dynamo
 from magpy_core._compat.torch.inductor_start import cached_probes
@@ -47,7 +48,7 @@ def caching_in(folder: Path, is_damaged: Callable[[Path], bool] = lambda _: Fals
         os.environ[_VARIABLE] = str(folder)
         forget()
         try:
-            with _headers_inside(folder), _note_used_files(used, is_damaged), cached_probes(is_damaged):
+            with _own_headers(folder), _note_used_files(used, is_damaged), cached_probes(is_damaged):
                 yield used
         finally:
             forget()
@@ -62,20 +63,30 @@ def caching_in(folder: Path, is_damaged: Callable[[Path], bool] = lambda _: Fals
 
 
 @contextmanager
-def _headers_inside(folder: Path) -> Iterator[None]:
-    """Precompiled headers are in ``folder``, too. torch has them in its default folder always, which anybody may have made:
-    what a header there says would be part of each kernel."""
+def _own_headers(folder: Path) -> Iterator[None]:
+    """torch has precompiled headers in its default folder always. If anybody else can write there, they are in ``folder``:
+    what a header says would be part of each kernel."""
     from torch._inductor import codecache
 
-    places = {"_HEADER_DIR": folder / "precompiled_headers", "_HEADER_LOCK_DIR": folder / "locks"}
-    before = {name: getattr(codecache, name) for name in places if hasattr(codecache, name)}
-    for name in before:
-        setattr(codecache, name, str(places[name]))
+    names = ("_HEADER_DIR", "_HEADER_LOCK_DIR")
+    before = {name: Path(getattr(codecache, name)) for name in names if hasattr(codecache, name)}
+    others = before and not _is_private(before[names[0]])
+    for name in before if others else ():
+        setattr(codecache, name, str(folder / "precompiled_headers" / before[name].relative_to(before[names[0]])))
     try:
         yield
     finally:
         for name, place in before.items():
-            setattr(codecache, name, place)
+            setattr(codecache, name, str(place))
+
+
+def _is_private(headers: Path) -> bool:
+    """Whether nobody else can have written the headers in torch's folder, or can from now on."""
+    try:
+        headers.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return not any(map(writable_by_others, (headers.parent, headers)))
+    except OSError:
+        return False
 
 
 def _listed(path: str) -> list[str]:

@@ -40,7 +40,7 @@ def cached_probes(is_damaged: Callable[[Path], bool] = lambda _: False) -> Itera
             written[:] = [path]
         return basename, path
 
-    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "")
+    folder = getattr(codecache, "_HEADER_DIR", "")
 
     def only_to_build(*args: Any, **kwargs: Any) -> Any:
         # the header is only used to build the library of the source that was written last

@@ -245,11 +245,18 @@ def test_no_folder_of_torchs_is_used_where_ours_is_refused(monkeypatch: pytest.M
     monkeypatch.setattr(cache._Private, "folder", None)
     (tmp_path / "magpy" / "inductor").mkdir(parents=True)
     (tmp_path / "magpy" / "inductor").chmod(0o777)
+    headers = tmp_path / "torchinductor" / "precompiled_headers"
+    monkeypatch.setattr(codecache, "_HEADER_DIR", str(headers))
+    monkeypatch.setattr(codecache, "_HEADER_LOCK_DIR", str(headers / "locks"))
     used = []
-    for _ in range(2):
+    for is_private in (True, False):
+        if not is_private:
+            headers.parent.chmod(0o777)
         with cache.kept():
             used.append(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]))
-            assert Path(codecache._HEADER_DIR).parent == Path(codecache._HEADER_LOCK_DIR).parent == used[0]
+            assert Path(codecache._HEADER_DIR) == (headers if is_private else used[0] / "precompiled_headers")
+            assert Path(codecache._HEADER_LOCK_DIR) == Path(codecache._HEADER_DIR) / "locks"
+        assert Path(codecache._HEADER_DIR) == headers and Path(codecache._HEADER_LOCK_DIR) == headers / "locks"
     assert used[0] == used[1] == cache.folder() and used[0].stat().st_mode & 0o777 == 0o700
     assert tmp_path not in used[0].parents and "can be written by others" in cache.cache_problem()
     cache._remove_private(used[0], os.getpid() + 1)
