@@ -141,7 +141,7 @@ _WHY: Mapping[Unused, str] = {
     "cut": "only parts of {name} can be compiled{where}, and they were not ready",
     "slower": "compiled code of {name} was slower, so it is not used",
     "compiling": "the program ended while {name} was being compiled: " + _LONGER,
-    "no core": "the compiler, which takes idle cores only, got hardly any time for {name}: "
+    "no core": "all cores were busy, and the compiler got hardly any time for {name}: "
     "leave it a core (`OMP_NUM_THREADS=1`), or wait for it with `--compile foreground`",
     "queued": "the program ended before the compiler came to {name}: " + _LONGER,
     "not loaded": "{name} is compiled, but loading its code would have cost more time than so short a run can gain: "

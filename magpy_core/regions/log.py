@@ -102,8 +102,11 @@ class Listeners:
 class RegionLog:
     """Findings by key, recompiles in order. ``causes``: what makes the next recording necessary."""
 
-    def __init__(self, listeners: Listeners) -> None:
+    def __init__(self, listeners: Listeners, *, doubts_first_call: bool = False) -> None:
         self.listeners = listeners
+        self.doubts_first_call = doubts_first_call
+        """Whether a refusal of the first call is final only if the second call is refused, too: `run` does not record the
+        first one, which often makes what later calls find."""
         self.findings: dict[Any, Finding] = {}
         self.recompiles: list[Recompile] = []
         self.causes: list[Finding] = []

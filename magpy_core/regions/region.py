@@ -73,10 +73,7 @@ class Region:
         self.learned = self._nothing_learned()
         self.calls = self.hits = self.recordings = 0
         self.fallback = Fallback()
-        self.log = RegionLog(listeners or Listeners())
-        self.doubts_first_call = options.mode == "observe"
-        """Whether a refusal of its first call is final only if the second call is refused, too: `run` does not record the
-        first one, which often makes what later calls find."""
+        self.log = RegionLog(listeners or Listeners(), doubts_first_call=options.mode == "observe")
         self.times = RegionTimes(options.steps)
 
     @property
@@ -422,7 +419,7 @@ class Region:
             return None  # with sizes and numbers as they are, the next call may be captured
         findings = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
         refused = capture is None and (recorded.refused or not recorded.skip_reason)
-        is_in_doubt = refused and self.doubts_first_call and self.calls == 1
+        is_in_doubt = refused and self.log.doubts_first_call and self.calls == 1
         self.log.recorded(capture, findings, computes=recorded.has_tensors or self.kind != "module", is_in_doubt=is_in_doubt)
         self.log.obstacles = recorded.obstacles + (self.log.obstacles if capture is not None else [])
         if capture is not None:

@@ -79,7 +79,7 @@ class StepFunctions:
     def add(self, region: Region, parts: Iterable[Region], *, may_be_cut: bool = False) -> StepFunction:
         """``region`` is on trial from now on, and reports nothing. ``may_be_cut``: until `StepFunction.give_up`."""
         region.log.listeners = Listeners(step=self._listeners.step)
-        region.doubts_first_call = False  # the first call of the step has been in parts
+        region.log.doubts_first_call = False  # the first call of the step has been in parts
         found = StepFunction(region, [(part, part.calls) for part in parts], may_be_cut=may_be_cut)
         self._all.append(found)
         return found

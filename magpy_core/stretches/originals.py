@@ -19,7 +19,7 @@ def remember(cut: CodeType, original: CodeType) -> None:
 
 def original_of(code: CodeType) -> CodeType | None:
     """The code that ``code`` was cut from; None: it is cut from none."""
-    return _originals.get(code) if _originals else None
+    return _originals.get(code)
 
 
 def cut_codes() -> list[CodeType]:

@@ -68,7 +68,7 @@ async def test_hover_on_a_region_tells_what_it_is(client: Client, lab: Lab) -> N
         "Region `Net` (module): 20 calls, one complete graph", "2 captures, 18 of 20 calls replayed",
         "4 operations in 1 graph, 0 graph breaks", "14 guards, 17 µs per check, 2 side effects", "waits for 1 tensor value",
         "compiled in 1.2 s", "2.00x (1.80x to 2.20x with 95 % confidence): 4 ms plain, 2 ms compiled",
-        "`self.scale` 1.0 → 0.5 (call 2)",
+        "`self.scale` `1.0` → `0.5` (call 2)",
     ):  # fmt: skip
         assert words in text, text
     client.change(uri, 2, (0, 0, 0, 0, "\n"))
@@ -80,17 +80,17 @@ async def test_hover_on_a_guarded_value_tells_its_guard(client: Client, lab: Lab
     column = PROGRAM.split("\n")[5].index("self.scale") + 1  # one smiley before it
     text, where = await _hover(client, uri, 5, column + 7)
     assert (
-        "Guard of `Net`: valid while `self.scale` = `0.5` stays the same; failed 1 time: `self.scale` 1.0 → 0.5 (call 2)"
+        "Guard of `Net`: valid while `self.scale` = `0.5` stays the same; failed 1 time: `self.scale` `1.0` → `0.5` (call 2)"
         in text
     )
     assert where == (column, column + len("self.scale"))
     text, where = await _hover(client, uri, 5, column - 4)
-    assert "`x` = `float32[4]` stays the same; failed 1 time: `x.shape` (3,) → (4,) (call 3)" in text and where == (
+    assert "`x` = `float32[4]` stays the same; failed 1 time: `x.shape` `(3,)` → `(4,)` (call 3)" in text and where == (
         column - 4,
         column - 3,
     )
     text, _ = await _hover(client, uri, 6, 17 + 11)
-    assert "`self.lin.bias` = `float32[4]` stays the same; failed 1 time: `self.lin.bias` a → b" in text
+    assert "`self.lin.bias` = `float32[4]` stays the same; failed 1 time: `self.lin.bias` `a` → `b`" in text
     assert "self.lin` is" not in text
     text, _ = await _hover(client, uri, 6, 17 + 6)
     assert "`self.lin` is an unchanged module; never failed in this run" in text
@@ -164,7 +164,11 @@ async def test_the_step_is_what_a_compiled_run_says_first(client: Client, lab: L
 
 async def test_a_step_that_was_not_measured_leaves_the_regions_speed_up(client: Client, lab: Lab) -> None:
     step = {"count": 3, "plain": 2, "compiled": 1}
-    uri = await _ran(client, lab, f"hello()\nregion(5, eager_ms=4.0, compiled_ms=2.0)\ndone(step={step!r})\nend()")
+    uri = await _ran(
+        client,
+        lab,
+        f"hello()\nregion(5, eager_ms=4.0, compiled_ms=2.0, speedup_low=1.9, speedup_high=2.1)\ndone(step={step!r})\nend()",
+    )
     assert "Step: not measured: of 3 steps, 2 ran as plain Python and 1 compiled" in client.output("report")
     (run,) = await client.request("magpy/runs", {})
     assert run["summary"].startswith("train.py: 1 region · 1 complete · up to 2.00x")

@@ -185,10 +185,10 @@ def _found(origin: list[Any], folder: Path) -> Any:
 def _library(name: str, file: Path, digest: str) -> ModuleType:
     """A library of kernels, as torch loads it; if torch has loaded it, it is the same one. Loading or calling a damaged one
     would end the process."""
-    if (known := sys.modules.get(name)) is not None:
-        return known
     if digest_of(file) != digest:
         raise OSError(f"{file} has changed")
+    if (known := sys.modules.get(name)) is not None:
+        return known
     before = os.environ.get(_POINTERS)
     # by which the library finds the function that reads tensors
     os.environ[_POINTERS] = str(torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr)  # type: ignore[attr-defined]

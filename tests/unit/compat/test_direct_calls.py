@@ -106,7 +106,7 @@ def test_a_result_that_is_an_input_is_that_tensor(
         lambda x: x.view(-1),
         lambda x: (x + 1, x, x[1:], x.t()),
         lambda x: (x.mul_(2), x[1:].view(-1), x.sum()),
-        lambda x: (torch.view_as_complex(x.view(4, 2, 2)), x.cos()),
+        lambda x: (torch.view_as_complex(x.unflatten(1, (2, 2))), x.cos()),
         lambda x: (x.view(torch.int32), x.cos()),
     ],
     ids=["a view", "with an input", "written", "of another kind", "of another type"],

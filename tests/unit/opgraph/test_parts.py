@@ -26,6 +26,7 @@ class FakeHost:
 
     graph_incomplete = False
     call_keeps_state = False
+    is_given_up = False
     site = None
 
     def __init__(self) -> None:

@@ -65,7 +65,8 @@ def test_steps_that_do_not_call_the_region_count() -> None:
     with pytest.MonkeyPatch.context() as patch:
         session = Session(mode="observe", backend="eager")
         (clock,) = _train(session, Clock(patch), time.time, lambda step: step == 1 or step > 4)
-    assert clock.at_most_ms == round(5_000 * 8 / 11, 4) and clock.step_ms == 10_000.0
+    # the first two calls are recorded, because the first may only set up what later ones find: steps 1 and 5 do not count
+    assert clock.at_most_ms == 5_000 * 7 / 10 and clock.step_ms == 10_000.0
 
 
 @pytest.mark.parametrize(("called", "whole"), [(1, True), (5, True), (12, False)])

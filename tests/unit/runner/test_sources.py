@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
@@ -22,6 +24,15 @@ def train(model, optimizer, loader):
 CHAIN = "def pick(k):\n    if k == 0: return 0\n" + "".join(f"    elif k == {i}: return {i}\n" for i in range(1, 500))
 SUM = f"total = {' + '.join(['1'] * 600)}\n"
 FILE = "/program/train.py"
+
+
+@pytest.fixture(autouse=True)
+def usual_limit() -> Iterator[None]:
+    """What is too deep depends on it, and other tests raise it."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
 
 
 def plainly(source: str | bytes) -> CodeType:
