@@ -469,8 +469,9 @@ def differing(programs: Sequence[Written], backend: str = "inductor", wait: bool
 
 
 def captured(program: Written) -> bool:
-    """Whether the engine captures the program at all."""
-    return differing([program], "eager")[0]
+    """Whether the engine captures the program at all, in a graph that compilers can trace: one that they can't would keep all
+    others of its batch from being compiled."""
+    return differing([program], "aot_eager")[0]
 
 
 def batch_of(rng: random.Random, count: int) -> list[Written]:
