@@ -14,6 +14,7 @@ import torch
 
 from magpy_core._compat.torch.direct_autograd import direct_function, graphs_of, keeps_the_same
 from magpy_core._compat.torch.generated_autograd import Gradients, autograd_function, gradients_of
+from magpy_core._compat.torch.tensor_guards import storage_key
 
 _CREATES = "_create_runtime_wrapper"
 #: What AOTAutograd's metadata says of a graph after whose call something is left to do; marks of dynamic dimensions, which
@@ -27,7 +28,7 @@ _GENERATED = "magpy_generated_call"
 class GeneratedCall(NamedTuple):
     """``run``: the generated function, which takes its inputs as a list. ``written``: the positions of the inputs that it
     writes. ``returned``: those of results that are inputs, with these; ``views``: those of results that are views of inputs
-    without history, with these. ``backward``: the generated function of the backward graph, if called under autograd."""
+    that are only read, with these. ``backward``: the generated function of the backward graph, if called under autograd."""
 
     run: Callable[[list[Any]], Any]
     written: tuple[int, ...] = ()
@@ -65,13 +66,18 @@ class GeneratedCall(NamedTuple):
 
 
 def _view_like(base: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
-    """``result``, which generated code has made in the memory of ``base``, as a view that autograd knows, as AOTAutograd's
-    wrapper makes it (`gen_alias_from_base`)."""
+    """``result``, which generated code has made in the memory of ``base``, as a view of it that autograd knows, as
+    AOTAutograd's wrapper makes it. Raises RuntimeError if it is in other memory, or has elements of another size."""
+    if storage_key(base) != storage_key(result):
+        raise RuntimeError("a view of an input is in other memory")
+    size, stride, offset = result.size(), result.stride(), result.storage_offset()
+    if result.is_complex() and not base.is_complex():
+        return torch.view_as_complex(base.as_strided((*size, 2), (*(2 * one for one in stride), 1), 2 * offset))
     if base.is_complex() and not result.is_complex():
         base = torch.view_as_real(base)
-    elif result.is_complex() and not base.is_complex():
-        base = torch.view_as_complex(base)
-    view = base.as_strided(result.size(), result.stride(), result.storage_offset())
+    if base.itemsize != result.itemsize:
+        raise RuntimeError("a view has elements of another size")
+    view = base.as_strided(size, stride, offset)
     return view if view.dtype == result.dtype else view.view(result.dtype)
 
 
@@ -146,7 +152,7 @@ def _does_nothing(details: dict[str, Any]) -> bool:
 
 
 def _aliases(metadata: Any) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] | None:
-    """The results that are inputs, with these, and those that are views of inputs without history; None if one is another
+    """The results that are inputs, with these, and those that are views of inputs that are only read; None if one is another
     alias, which the wrapper makes."""
     aliased = getattr(metadata, "num_outputs_aliased", None)
     results = getattr(metadata, "output_info", ()) if aliased else ()
@@ -156,9 +162,15 @@ def _aliases(metadata: Any) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[in
         for i, info in enumerate(results)
         if info.output_type.name == "alias_of_input"
         and not info.requires_grad
-        and not metadata.input_info[info.base_idx].requires_grad
+        and _is_only_read(metadata.input_info[info.base_idx])
     )
     return (returned, views) if len(returned) + len(views) == aliased else None
+
+
+def _is_only_read(given: Any) -> bool:
+    """Whether an input has no history and is not written: a view of one that is written may be made of the value that it
+    gets, which is in other memory, with other strides."""
+    return not (given.requires_grad or given.mutates_data or given.mutates_metadata)
 
 
 def _direct(

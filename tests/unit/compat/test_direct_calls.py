@@ -105,11 +105,10 @@ def test_a_result_that_is_an_input_is_that_tensor(
     [
         lambda x: x.view(-1),
         lambda x: (x + 1, x, x[1:], x.t()),
-        lambda x: (x.mul_(2), x[1:].view(-1), x.sum()),
-        lambda x: (torch.view_as_complex(x.unflatten(1, (2, 2))), x.cos()),
-        lambda x: (x.view(torch.int32), x.cos()),
+        lambda x: (torch.view_as_complex(x.unflatten(1, (2, 2))[1:]), x.cos()),
+        lambda x: (x.view(torch.int32)[1:], x.cos()),
     ],
-    ids=["a view", "with an input", "written", "of another kind", "of another type"],
+    ids=["a view", "with an input", "of another kind", "of another type"],
 )
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_a_view_of_an_input_is_one_for_autograd(operation: Operation, backend: str, through_the_wrapper: list[int]) -> None:
@@ -128,6 +127,21 @@ def test_a_view_of_an_input_is_one_for_autograd(operation: Operation, backend: s
         torch.testing.assert_close(tuple(got), expected)
         assert [one._version == x._version for one in got] == [one._version == y._version for one in expected]
     assert len(through_the_wrapper) == 1
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_view_of_an_input_that_gets_a_value_of_other_strides(backend: str, through_the_wrapper: list[int]) -> None:
+    def operation(x: torch.Tensor) -> Any:
+        x.t().copy_(x.rot90())
+        return x[1:, -2:]
+
+    compiled = compile_recorded(graph_of(operation), [torch.rand(4, 4)], backend)
+    for _ in range(3):
+        x = torch.rand(4, 4)
+        y = x.clone()
+        (view,), expected = compiled.fn(x), operation(y)
+        assert torch.equal(view, expected) and torch.equal(x, y) and view._base is x
+    assert not through_the_wrapper
 
 
 @pytest.mark.parametrize("grad", [True, False])
