@@ -80,7 +80,7 @@ def total(report: Report) -> Text:
         if compiled > 0 and not lost:
             text.append(f", {eager:,.0f} ms eager / {compiled:,.0f} ms compiled = ", "default")
             text.append(_speedup(eager / compiled))
-        elif not measured:
+        elif not measured and any(r.speedup is not None for r in report.regions):
             text.append(", no certain difference in times", "default")
     if seconds := sum(r.compile_s or 0.0 for r in report.regions):
         text.append(f", {seconds:,.1f} s compiling", "default")

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.autograd_nodes import is_freed
+from magpy_core._compat.torch.autograd_nodes import is_freed, is_leaf_node, reached_nodes
 from magpy_core._compat.torch.operators_trace import after, trace_operators
 from magpy_core._compat.torch.torch_state import no_autograd
 from magpy_core.backends.calling import Boxed, Direct
@@ -39,14 +39,15 @@ class Differentiated:
 
 def without_autograd(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated | None:
     """``gm`` without autograd; None if it runs no backward pass, or if AOTAutograd has to trace it because its results can
-    be differentiated, which it can do if the program has called ``torch.autograd.grad`` itself. Raises Unsupported."""
+    be differentiated, which it can do if the program has called ``torch.autograd.grad`` itself, and each of these results
+    depends on an input that requires a gradient. Raises Unsupported."""
     passes = [node for node in gm.graph.nodes if node.target is torch.autograd.grad]
     if not passes:
         return None
     try:
         return differentiate(gm, fakes, mode)
-    except Unsupported:
-        if any(IS_BACKWARD in node.meta for node in passes):
+    except Unsupported as error:
+        if isinstance(error, _OwnHistory) or any(IS_BACKWARD in node.meta for node in passes):
             raise
         return None
 
@@ -74,10 +75,20 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
             )
     passed = {id(value) for value in inputs}
     with_history = [i for i, out in enumerate(outputs) if _has_history(out) and id(out) not in passed]
-    if any(not is_freed([outputs[i]]) for i in with_history):
+    if kept := [outputs[i] for i in with_history if not is_freed([outputs[i]])]:
         text = "A result of a region with a backward pass can be differentiated, which a compiled graph can't support."
-        raise Unsupported("MP902", text)
+        raise (Unsupported if all(_depends_on_one(value, passed) for value in kept) else _OwnHistory)("MP902", text)
     return Differentiated(graph, [f.detach() if isinstance(f, torch.Tensor) else f for f in fakes], with_history)
+
+
+class _OwnHistory(Unsupported):
+    """A result requires a gradient only because of a leaf that is made in the graph: AOTAutograd's would not."""
+
+
+def _depends_on_one(value: torch.Tensor, inputs: set[int]) -> bool:
+    """Whether autograd would reach one of the ``inputs``, by their ids, from ``value``."""
+    nodes = reached_nodes([value]) if value.grad_fn is not None else ()
+    return any(is_leaf_node(node) and id(node.variable) in inputs for node in nodes)
 
 
 def operations_of(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated | None:

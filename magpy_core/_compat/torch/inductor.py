@@ -20,6 +20,7 @@ from magpy_core._compat.torch.cpp_batches import batched_kernels
 from magpy_core._compat.torch.direct_calls import direct_calls
 from magpy_core._compat.torch.input_checks import unchecked_inputs
 from magpy_core._compat.torch.kept_guards import keep_all_guards
+from magpy_core._compat.torch.overlapping_rows import overlaps_found
 from magpy_core._compat.torch.partition import default_partition
 from magpy_core._compat.torch.recurrent_layers import corrected_layers
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
@@ -167,6 +168,7 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
         _recurrent_layers(),
         corrected_layers(),
         direct_calls(),
+        overlaps_found(),
         sizes_stay_symbolic(shape_env),
     ):
         forward = compile_it()
@@ -198,7 +200,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 13
+_GENERATION = 14
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:

@@ -469,8 +469,8 @@ def differing(programs: Sequence[Written], backend: str = "inductor", wait: bool
 
 
 def captured(program: Written) -> bool:
-    """Whether the engine captures the program, in a graph that compilers can trace: one that they can't would keep all of its
-    batch from being compiled."""
+    """Whether the engine captures the program, in a graph that compilers can trace: another would keep all of its batch from
+    being compiled."""
     return differing([program], "aot_eager")[0]
 
 
