@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from magpy_core._compat.cpython.live_objects import LiveObjects
+from magpy_core._compat.linux import end_with_parent
 from magpy_core._compat.torch.compilers import import_inductor, inductor_is_imported
 from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
@@ -233,9 +234,12 @@ def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, sta
         if os.fork() == 0:
             program = int(parent.parent.name)
             _detach()
-            worker = os.fork()
+            supervisor, worker = os.getpid(), os.fork()
             if worker == 0:
                 os.setpgid(0, 0)
+                end_with_parent()  # nobody else would continue it if it is stopped
+                if os.getppid() != supervisor:
+                    os._exit(1)
                 _yield_to_others()
                 _write(page, _done(work))
             else:

@@ -15,6 +15,8 @@ import signal
 import time
 from contextlib import suppress
 
+from magpy_core._compat.linux import adopt_orphans, end_with_parent
+
 TERM_GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL."""
 KILL_GRACE = 0.5
@@ -23,21 +25,10 @@ LEFTOVER_GRACE = 0.5
 WHERE = b"where\n"
 """Command: request a dump of the program's stacks, written to the protocol descriptor as plain lines."""
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-
 
 def where_signal() -> int:
     """The signal that requests a stack dump: a real-time signal, which programs rarely use."""
     return signal.SIGRTMIN + 11
-
-
-def _prctl(option: int, value: int) -> None:
-    # This is only a second safeguard, so a Python without ctypes does not matter.
-    with suppress(ImportError, OSError, AttributeError):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def start(commands: int, out: int) -> int:
@@ -50,7 +41,7 @@ def start(commands: int, out: int) -> int:
     if pid == 0:
         os.close(commands)
         os.setpgid(0, 0)  # as a shell does, so that a program that signals its own group hits only itself
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent()
         if os.getppid() != supervisor:
             os._exit(1)
         return supervisor
@@ -76,7 +67,7 @@ class _Reaper:
 
 
 def _supervise(program: int, commands: int, out: int) -> int:
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_read, False)
     os.set_blocking(wake_write, False)

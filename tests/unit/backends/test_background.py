@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -73,6 +74,15 @@ def test_the_death_of_its_supervisor_is_noticed(monkeypatch: pytest.MonkeyPatch)
     one = started(lambda: os.kill(os.getppid(), 9) or time.sleep(1000))
     until(one.ended)
     assert one.state == "failed" and "has died" in one.result.message
+
+
+def test_what_compiles_ends_with_its_supervisor(tmp_path: Path) -> None:
+    started(lambda: (tmp_path / "pid").write_text(f"{os.getpid()} {os.getppid()}\n") and time.sleep(1000))
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+    worker, supervisor = map(int, (tmp_path / "pid").read_text().split())
+    os.kill(worker, signal.SIGSTOP)  # it has used up its share
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{worker}").exists())
 
 
 def test_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
