@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from magpy_core.runner.request import SESSIONS
 from tests.programs.runner_help import environment, plainly, under_magpy, write
 
@@ -101,6 +103,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_it_sees_what_plain_python_sees(tmp_path: Path) -> None:
     env = environment()
     del env["MAGPY_COMPILE"]
