@@ -6,6 +6,7 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any
 
+from magpy_core.findings import secrets
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.snapshot import Change, Snapshot, slot_name
@@ -38,6 +39,8 @@ class Node:
     def note_write(self, key: Any, value: Any) -> None:
         """Note that an event shows a write of ``value`` to slot ``key``."""
         self.noted[slot_name(key)] = value
+        if type(key) in (str, bytes):
+            secrets.note(key, value)  # generated code shows what it writes
 
     def note_site(self, key: Any, site: Any) -> None:
         """Note where slot ``key`` is written."""

@@ -58,7 +58,7 @@ def kernels(folder: Path, *args: str, program: str = PROGRAM) -> subprocess.Comp
 
 
 def test_a_training_program_has_forward_backward_and_optimizer_kernels(tmp_path: Path) -> None:
-    done = kernels(tmp_path, "train.py", "--format", "json")
+    done = kernels(tmp_path, "--format", "json", "train.py")
     assert done.returncode == 0, done.stderr
     assert "step 0" in done.stderr and "step 9" not in done.stderr
     found: dict[str, list[Any]] = {}
@@ -93,7 +93,7 @@ def test_the_report_comes_first_and_nothing_is_compiled_twice(tmp_path: Path, mo
 
 
 def test_a_line_shows_its_triton(tmp_path: Path) -> None:
-    done = kernels(tmp_path, "train.py:14", "--target", "cuda:sm_100")
+    done = kernels(tmp_path, "--target", "cuda:sm_100", "train.py:14")
     assert done.returncode == 0, done.stderr
     assert "train.py on B200 (cuda:sm_100)" in done.stdout and "@triton.jit" in done.stdout
     assert "train.py:14  h = F.gelu(h)" in done.stdout and max(map(len, done.stdout.splitlines()[:12])) <= 100
@@ -103,7 +103,7 @@ def test_what_a_change_does_to_the_kernels_is_shown(tmp_path: Path) -> None:
     """Two revisions: all lines have moved, and one was edited."""
     edited = "# moved\n\n" + PROGRAM.replace("return self.norm(h)", "return self.norm(h.cumsum(0))")
     for name, text in (("old", PROGRAM), ("new", edited)):
-        done = kernels(tmp_path, "train.py", "--format", "json", program=text)
+        done = kernels(tmp_path, "--format", "json", "train.py", program=text)
         assert done.returncode == 0, done.stderr
         (tmp_path / f"{name}.json").write_text(done.stdout, encoding="utf-8")
     changed = tool(tmp_path, "diff", "old.json", "new.json").stdout

@@ -157,7 +157,7 @@ def test_ctrl_c_ends_several_programs_and_leaves_none(tmp_path: Path, several: b
     (tmp_path / "pyproject.toml").write_text(
         "".join(f"[[tool.magpy.entrypoints]]\nname = '{name}'\nprogram = 'script.py'\n" for name in "ab")
     )
-    options = ["-j", "2"] if several else ["script.py", "--nproc-per-node", "2"]
+    options = ["-j", "2"] if several else ["--nproc-per-node", "2", "script.py"]
     process = subprocess.Popen(
         [*COMMAND, "check", *options], cwd=tmp_path, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
