@@ -32,6 +32,7 @@ class Limits:
         0.1, "seconds", "how far the compiler may exceed its share; each check costs 0.3 ms of processor time"
     )
     compile_longest: float = _limit(1800.0, "seconds", "a compiler that takes longer will not return")
+    compile_held_up: float = _limit(0.25, "of one core", "a compiler that gets less waits for a core; a run then says so")
     compile_unasked: float = _limit(10.0, "seconds", "a graph that no call has asked for in this time delays no other")
 
     # -- recording and loading, which calls wait for (regions/overhead.py)

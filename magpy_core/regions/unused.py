@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from magpy_core.findings import Unused
+from magpy_core.limits import LIMITS
 from magpy_core.regions.view import RegionView
-
-_IDLE = 0.25  # of one core: a compiler that gets less is held up by the program and others
 
 
 def why_unused(region: RegionView) -> Unused:
@@ -24,7 +23,7 @@ def why_unused(region: RegionView) -> Unused:
     states = {capture.progress for capture in captures if capture.is_compiling}
     if "running" in states:
         share = max((s for capture in captures if (s := capture.compiler_share) is not None), default=None)
-        return "no core" if share is not None and share < _IDLE else "compiling"
+        return "no core" if share is not None and share < LIMITS.compile_held_up else "compiling"
     if states:
         return "queued"
     if region.hits:
