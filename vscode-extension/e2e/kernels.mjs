@@ -34,7 +34,7 @@ export async function showsTriton(window, { workspace, server }) {
   await page.locator(".notification-toast .monaco-button", { hasText: "H100 SXM" }).click();
   await window.status(/compiling kernels, \d of \d/, LONG_TIMEOUT);
   await window.summary(/Compiling kernels… \(click to cancel\)/).waitFor();
-  await window.summary(/block: Block: \d+ graphs? · 0 breaks/).waitFor(); // the findings are there
+  await window.summary(/training loop: \d+ graphs? · 0 breaks/).waitFor(); // the findings are there
   await window.shot("32-compiling-kernels");
   await page.locator(".tab", { hasText: "Triton.py" }).waitFor({ timeout: LONG_TIMEOUT });
   await untilMarked(window, 1, (text) => /gelu/.test(text) && /@triton\.jit/.test(text), "the kernels of the line, marked");
@@ -52,7 +52,7 @@ export async function marksInStep(window, { workspace }) {
   await untilMarked(window, 0, (text) => text.includes(NORM), "the line of the norm");
   await untilMarked(window, 1, (text) => /layer_norm/.test(text), "the kernel of the norm");
   await window.shot("34-line-to-kernel");
-  const product = page.locator(".part.editor .editor-group-container").nth(1).locator(".view-line", { hasText: "# #1 " });
+  const product = page.locator(".part.editor .editor-group-container").nth(1).locator(".view-line", { hasText: /extern_kernels\.mm/ }).first();
   await page.locator(".part.editor .editor-group-container").nth(1).locator(".view-lines").click();
   await page.keyboard.press("Control+Home");
   await product.click();
