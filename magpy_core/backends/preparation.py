@@ -13,7 +13,7 @@ import torch.fx
 
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
 from magpy_core._compat.torch.operators import is_recurrent, known_miscompilation
-from magpy_core.backends.sharing import may_overlap, repeated_write, split_views
+from magpy_core.backends.sharing import may_overlap, repeated_write, root, split_views
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.functions import argument, operator_name
 
@@ -75,7 +75,7 @@ def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> 
         return f"`{name}` with dropout draws random numbers on a device that compiled code can't draw."
     if name.startswith("_foreach_") and name.endswith("_"):
         given = [inputs.get(n) for n in node.all_input_nodes]
-        if _has_repeated_tensor(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
+        if _has_repeated_memory(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
             return f"The tensors of `{name}` may overlap, and eager mode changes one after the other."
     return known_miscompilation(name)
 
@@ -104,11 +104,12 @@ def _drops_between_layers(node: torch.fx.Node) -> bool:
     return any(node.args[i - 1] != 1 and node.args[i + 1] is True for i in rates)
 
 
-def _has_repeated_tensor(node: torch.fx.Node) -> bool:
-    """Whether an operation on lists writes a tensor that it also takes in another place."""
+def _has_repeated_memory(node: torch.fx.Node) -> bool:
+    """Whether an operation on lists writes memory that it also takes in another place: a tensor, or a view of it (parts of
+    one tensor count, too, which no optimizer of torch's takes)."""
     written, *lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
-    place = {n: i for i, n in enumerate(written)}
-    repeats = any(place.get(n, i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
+    place = {root(n): i for i, n in enumerate(written)}
+    repeats = any(place.get(root(n), i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
     return repeats or len(place) < len(written)
 
 

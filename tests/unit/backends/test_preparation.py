@@ -1,7 +1,8 @@
-"""Graphs that are refused before any compiler sees them, because of where their tensors are."""
+"""Graphs that are refused before any compiler sees them, because of where their tensors are or what memory they share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -43,3 +44,28 @@ def test_autocast_inside() -> None:
         gm.graph.call_function(torch.amp.autocast_mode._enter_autocast, ("cuda", None, True, None))
     with pytest.raises(Unsupported, match="results of another type"):
         prepare(gm, fakes, torch.device("cpu"))
+
+
+def _lists(take: Callable[[torch.fx.Graph, torch.fx.Node], list[list[torch.fx.Node]]]) -> tuple[torch.fx.GraphModule, list[Any]]:
+    """A graph that doubles its input and adds to a list that ``take`` makes of the result."""
+    graph = torch.fx.Graph()
+    doubled = graph.call_function(torch.mul, (graph.placeholder("x"), 2))
+    lists = take(graph, doubled)
+    graph.call_function(torch._foreach_add_, (lists[0], lists[1] if len(lists) > 1 else 1.0))
+    graph.output((doubled,))
+    with FakeTensorMode():
+        return torch.fx.GraphModule({}, graph), [torch.empty(4)]
+
+
+@pytest.mark.parametrize("how", ["detach", "t", "view_as"])
+def test_a_list_with_the_same_memory_twice(how: str) -> None:
+    """Eager mode adds to it twice; a functional graph keeps one of the two sums."""
+
+    def aliased(graph: torch.fx.Graph, r: torch.fx.Node) -> torch.fx.Node:
+        return graph.call_method(how, (r, r) if how == "view_as" else (r,))
+
+    for take in (lambda g, r: [[r, aliased(g, r)]], lambda g, r: [[r, g.call_method("clone", (r,))], [r, aliased(g, r)]]):
+        with pytest.raises(Unsupported, match="may overlap"):
+            prepare(*_lists(take), torch.device("cpu"))
+    for take in (lambda g, r: [[r, g.call_method("clone", (r,))]], lambda g, r: [[r], [aliased(g, r)]]):
+        prepare(*_lists(take), torch.device("cpu"))
