@@ -35,7 +35,7 @@ class Limits:
     compile_held_up: float = _limit(0.25, "of one core", "a compiler that gets less waits for a core; a run then says so")
     compile_unasked: float = _limit(10.0, "seconds", "a graph that no call has asked for in this time delays no other")
 
-    # -- recording and loading, which calls wait for (regions/overhead.py)
+    # -- recording and loading, which calls wait for (regions/policy/budget.py)
     record_at_once: float = _limit(0.5, "seconds", "a first recording may come before nothing is gained")
     load_at_once: float = _limit(1.0, "seconds", "loading compiled code comes before a gain")
     record_share: float = _limit(
@@ -54,14 +54,14 @@ class Limits:
     region_share_after: float = _limit(0.1, "seconds", "before that, a region's share is not known")
     import_sizes: float = _limit(1.5, "seconds", "symbolic sizes import sympy and TorchDynamo once")
 
-    # -- checking guards while compiled code is on its way (regions/waiting.py)
+    # -- checking guards while compiled code is on its way (regions/policy/guard_backoff.py)
     check_patience: int = _limit(32, "calls", "checks in a row that served nothing, before any call skips the check")
     check_share: float = _limit(0.005, "of a call in eager mode", "what waiting for compiled code may cost")
     longest_unchecked: int = _limit(64, "calls", "a call with another shape is recorded a few calls later")
     few_checks: int = _limit(8, "checks", "before that, it is not known how many calls captures fit")
     few_fit: float = _limit(0.1, "of the checks", "captures that fit fewer calls are not worth compiling")
 
-    # -- exploring paths (regions/exploration.py)
+    # -- exploring paths (regions/policy/path_sampling.py)
     paths: int = _limit(2, "paths", "captured whole; each that is tried runs up to the decision that differs")
     path_recordings: int = _limit(3, "recordings", "of calls that a path's guards allow, before it is compiled")
     fewest_decisions: int = _limit(2, "decisions on data", "one has two outcomes, whose graphs are both captured")

@@ -27,12 +27,12 @@ from magpy_core.findings import Finding, Kernel, Location, Position, Range
 from magpy_core.recording import marks
 from magpy_core.refgraph.stand_in import StandIn, call_of, observed, stand_in, target_of
 from magpy_core.regions import module_call, provider
-from magpy_core.regions.kernels import TargetFailed, kernels_of_capture, kernels_of_regions
+from magpy_core.regions.disable import disable_module, plain_function
+from magpy_core.regions.fragments.fragments import cut
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.options import Options
-from magpy_core.regions.plain import disable_module, plain_function
 from magpy_core.regions.region import Region
-from magpy_core.regions.stretches import cut
+from magpy_core.regions.reports.kernels import TargetFailed, kernels_of_capture, kernels_of_regions
 from magpy_core.regions.threads import disabled
 
 __all__ = [

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.backends.tuning import DEFAULT, Tuning
-from magpy_core.regions.overhead import Overhead
-from magpy_core.regions.steps import Steps
+from magpy_core.regions.policy.budget import Overhead
+from magpy_core.regions.timing.steps import Steps
 
 
 @dataclass

@@ -32,18 +32,18 @@ from magpy_core.recording.recording import Recording
 from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded, Trace
 from magpy_core.refgraph.failure import Failure
-from magpy_core.regions.captures_trial import CapturesTrial
-from magpy_core.regions.fallback import Fallback
+from magpy_core.regions.double_backward import HINTS, watch
+from magpy_core.regions.fragments.captures_trial import CapturesTrial
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, RegionLog
-from magpy_core.regions.misses import DECISION, closest_failures, generalise, lasting_failure
 from magpy_core.regions.options import Options
-from magpy_core.regions.performance import performance_findings
-from magpy_core.regions.reporting import capture_findings, fused_loss_finding, own_error_finding, recompile_finding
-from magpy_core.regions.summary import summarise
+from magpy_core.regions.policy.policy import Fallback
+from magpy_core.regions.policy.recompile_causes import DECISION, closest_failures, generalise, lasting_failure
+from magpy_core.regions.reports.captures import capture_findings, fused_loss_finding, own_error_finding, recompile_finding
+from magpy_core.regions.reports.performance import performance_findings
+from magpy_core.regions.reports.summary import summarise
 from magpy_core.regions.threads import APART, INSIDE, THREAD
-from magpy_core.regions.times import RegionTimes
-from magpy_core.regions.twice import HINTS, watch
+from magpy_core.regions.timing.region_times import RegionTimes
 
 _CHEAP = 0.03  # of a call
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not

@@ -12,23 +12,23 @@ from magpy_core.backends.background import ACCOUNT, QUEUE, waits_by_default
 from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
-from magpy_core.regions.costs import rate
-from magpy_core.regions.in_turn import InTurn
-from magpy_core.regions.last_run import Kept, LastRun
+from magpy_core.regions.fragments.fragments import cut
+from magpy_core.regions.fragments.step_functions import StepFunction, StepFunctions
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
-from magpy_core.regions.overhead import Overhead
-from magpy_core.regions.progress import State, compile_progress
+from magpy_core.regions.policy.budget import Overhead
+from magpy_core.regions.policy.history import Kept, LastRun
+from magpy_core.regions.policy.sampling import Unwatched
+from magpy_core.regions.policy.savings import shown_by
 from magpy_core.regions.region import Region
-from magpy_core.regions.savings import shown_by
-from magpy_core.regions.shares import relate
-from magpy_core.regions.step_functions import StepFunction, StepFunctions
-from magpy_core.regions.step_report import step_report
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.stretches import cut
+from magpy_core.regions.reports.cost_share import relate
+from magpy_core.regions.reports.progress import State, compile_progress
+from magpy_core.regions.reports.step_report import step_report
+from magpy_core.regions.serialized import InTurn
 from magpy_core.regions.threads import busy
-from magpy_core.regions.unwatched import Unwatched
+from magpy_core.regions.timing.costs import rate
+from magpy_core.regions.timing.steps import Steps
 
 if TYPE_CHECKING:
     from magpy_core.findings import TargetReport
@@ -228,7 +228,7 @@ class Session:
 
     def details(self) -> list[RegionDetail]:
         """Every capture in full."""
-        from magpy_core.regions.details import region_detail
+        from magpy_core.regions.reports.details import region_detail
 
         return [region_detail(region) for region in self.regions]
 
@@ -238,7 +238,7 @@ class Session:
         """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407 to
         MP410). ``line`` and ``on_progress``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
         from magpy_core.findings.kernel_lines import line_costs
-        from magpy_core.regions.kernels import kernel_findings, kernels_of_regions
+        from magpy_core.regions.reports.kernels import kernel_findings, kernels_of_regions
 
         report = kernels_of_regions(self.regions, target, line, on_progress)
         steps = max(self.current_step, 1)

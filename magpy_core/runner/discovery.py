@@ -192,8 +192,8 @@ class Discovery:
     def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
         from torch.nn.parallel import DistributedDataParallel
 
+        from magpy_core.regions.disable import is_disabled
         from magpy_core.regions.module_call import installed
-        from magpy_core.regions.plain import is_disabled
 
         original = base.__call__
         get, clock, outermost, call = self._modules.get, self._clock, self.is_outermost, self._call

@@ -163,7 +163,7 @@ def test_two_thousand_nodes_are_laid_out_at_once(tmp_path: Path) -> None:
 
 def test_what_is_not_drawn_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
-    from magpy_core.regions import details
+    from magpy_core.regions.reports import details
     from magpy_core.regions.session import Session
 
     def target(x: Any) -> Any:

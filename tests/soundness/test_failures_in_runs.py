@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from magpy_core.regions import stretches
+from magpy_core.regions.fragments import fragments
 from magpy_core.regions.session import Session
 from magpy_core.stretches.functions import Functions
 from tests.soundness import test_failures
@@ -101,7 +101,7 @@ def program(session: Session | None) -> list[Any]:
 
 def session(mode: str) -> Session:
     # a function that was cut for one session is cut for the next
-    stretches._functions = Functions(stretches._Receiver, stretches._clock)
+    fragments._functions = Functions(fragments._Receiver, fragments._clock)
     compiles = mode != "check"
     return Session(
         mode="compiled" if compiles else "observe", backend="eager", measure=compiles, background=mode == "background"

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from unittest import mock
 
 from magpy_core.monitor.positions import code_location, is_user_file
-from magpy_core.regions import stretches
+from magpy_core.regions.fragments import fragments
 from magpy_core.regions.region import Region
-from magpy_core.regions.trial import Trial
+from magpy_core.regions.timing.comparison import Trial
 from magpy_core.stretches.functions import Line
 from tests.soundness.harness.world import World, reachable
 
@@ -35,9 +35,9 @@ def cut_at_random(region: Region, world: World, rng: random.Random) -> list[Regi
         for line in _expressions(code)
         if rng.random() < (_SHARE if line.span is None else _SHARE_OF_EXPRESSIONS)
     ]
-    stretches._functions.add_seams(lines)
+    fragments._functions.add_seams(lines)
     region.fallback.reason = "cut by the test"
-    region.fallback.stretches = stretches.Stretches(region, added.append)
+    region.fallback.stretches = fragments.Stretches(region, added.append)
     return added
 
 
@@ -47,7 +47,7 @@ def _expressions(code: types.CodeType) -> list[Line]:
     for first, last, column, end in code.co_positions():
         if first is not None and last is not None and column is not None and end is not None:
             place = code_location(code, (first, last, column, end))
-            span = stretches.span_at(place, is_test=column % 2 == 0)
+            span = fragments.span_at(place, is_test=column % 2 == 0)
             found.add(Line(code.co_filename, code.co_qualname, first, span))
     return sorted((one for one in found if one.number > code.co_firstlineno), key=lambda one: (one.number, one.span or ()))
 
@@ -65,10 +65,10 @@ def _codes(world: World) -> list[types.CodeType]:
 def every_stretch_serves(but_for: random.Random | None = None) -> Iterator[None]:
     """A context in which no stretch is given up because it is small or slow; ``but_for`` a few, at random."""
 
-    def is_worthless(entry: stretches._Entry) -> bool:
+    def is_worthless(entry: fragments._Entry) -> bool:
         return but_for is not None and but_for.random() < _SHARE_WORTHLESS
 
-    with mock.patch.object(stretches._Entry, "is_worthless", is_worthless), without_trials():
+    with mock.patch.object(fragments._Entry, "is_worthless", is_worthless), without_trials():
         yield
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lsp_server.budgets import Budgets, Limits, check_budgets, location, unmeasured
 from lsp_server.config import load
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, StepReport
-from magpy_core.regions.summary import speedup_interval
+from magpy_core.regions.reports.summary import speedup_interval
 from tests.unit.cli.test_config import problems, table
 from tests.unit.cli.test_program import Tool, tool
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magpy_core.findings import STEP_KINDS
-from magpy_core.regions.step_report import _break_even
-from magpy_core.regions.steps import Steps
+from magpy_core.regions.reports.step_report import _break_even
+from magpy_core.regions.timing.steps import Steps
 
 COMPILED = STEP_KINDS.index("compiled")
 

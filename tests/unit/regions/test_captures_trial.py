@@ -16,7 +16,7 @@ import magpy_core
 from magpy_core.regions import captures_trial, tried
 from magpy_core.regions.api import region_of
 from magpy_core.regions.region import Region
-from magpy_core.regions.trial import Trial
+from magpy_core.regions.timing.comparison import Trial
 
 
 def double(x: torch.Tensor) -> torch.Tensor:

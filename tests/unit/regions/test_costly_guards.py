@@ -7,7 +7,7 @@ import torch
 
 import magpy_core
 from magpy_core.regions.api import region_of
-from magpy_core.regions.performance import performance_findings
+from magpy_core.regions.reports.performance import performance_findings
 
 
 @pytest.mark.parametrize(("plain_ms", "is_actionable"), [(0.5, False), (0.15, True)])

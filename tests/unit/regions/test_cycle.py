@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magpy_core.regions.cycle import Cycle
+from magpy_core.regions.timing.optimizer_cycle import Cycle
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import torch
 import magpy_core
 from magpy_core.regions import captures_trial, device_clock, tried
 from magpy_core.regions.api import region_of
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.trial import Trial
+from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.steps import Steps
 
 
 class Device:

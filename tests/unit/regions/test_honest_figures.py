@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from magpy_core.findings import STEP_KINDS, Finding, Location, Position, Range
-from magpy_core.regions.performance import _Compared, _slower
-from magpy_core.regions.shares import relate
-from magpy_core.regions.step_report import step_report
-from magpy_core.regions.steps import Steps
+from magpy_core.regions.reports.cost_share import relate
+from magpy_core.regions.reports.performance import _Compared, _slower
+from magpy_core.regions.reports.step_report import step_report
+from magpy_core.regions.timing.steps import Steps
 
 AT = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
 REGION: Any = SimpleNamespace(id="r", location=AT)

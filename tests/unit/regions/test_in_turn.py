@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from magpy_core.regions.in_turn import InTurn
+from magpy_core.regions.serialized import InTurn
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from magpy_core.regions.last_run import Kept, LastRun
-from magpy_core.regions.savings import shown_by
-from magpy_core.regions.steps import Steps
+from magpy_core.regions.policy.history import Kept, LastRun
+from magpy_core.regions.policy.savings import shown_by
+from magpy_core.regions.timing.steps import Steps
 
 
 @pytest.fixture(autouse=True)

@@ -15,11 +15,11 @@ from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.eager import EagerBackend
 from magpy_core.backends.tuning import Tuning
 from magpy_core.regions import overhead
-from magpy_core.regions.last_run import LastRun
-from magpy_core.regions.overhead import Overhead
+from magpy_core.regions.policy.budget import Overhead
+from magpy_core.regions.policy.guard_backoff import Waiting
+from magpy_core.regions.policy.history import LastRun
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
-from magpy_core.regions.waiting import Waiting
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from magpy_core.recording.ledger import Learned
 from magpy_core.refgraph.failure import Failure
 from magpy_core.refgraph.source_table import SourceTable
 from magpy_core.regions.log import Listeners, RegionLog, is_repeat, merge
-from magpy_core.regions.misses import DECISION, closest_failures, generalise
 from magpy_core.regions.options import Options
+from magpy_core.regions.policy.recompile_causes import DECISION, closest_failures, generalise
 from magpy_core.regions.region import Region
-from magpy_core.regions.times import RegionTimes
+from magpy_core.regions.timing.region_times import RegionTimes
 
 HERE = Location("/p/a.py", Range(Position(3, 0), Position(3, 1)))
 

@@ -9,7 +9,7 @@ import magpy_core
 from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.capture.build import Capture
 from magpy_core.regions.api import region_of
-from magpy_core.regions.performance import performance_findings
+from magpy_core.regions.reports.performance import performance_findings
 
 
 def _found(monkeypatch: pytest.MonkeyPatch, *replayed: Replayed) -> list[str]:

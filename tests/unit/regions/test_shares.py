@@ -21,7 +21,7 @@ class Clock:
         self.now = 0.0
         for module in ("steps", "times", "passes"):
             monkeypatch.setattr(f"magpy_core.regions.{module}.when_done", lambda: self.now)
-        monkeypatch.setattr("magpy_core.regions.steps.perf_counter", lambda: self.now)
+        monkeypatch.setattr("magpy_core.regions.timing.steps.perf_counter", lambda: self.now)
         monkeypatch.setattr(fallback, "_FEWEST_CALLS", 1000)  # refused regions stay whole
 
 

@@ -14,11 +14,11 @@ import torch
 
 from magpy_core.findings import Report
 from magpy_core.regions import passes, steps, turns
-from magpy_core.regions.passes import BackwardClock, Passes, Sums
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.turns import Turns
+from magpy_core.regions.timing.alternation import Turns
+from magpy_core.regions.timing.passes import BackwardClock, Passes, Sums
+from magpy_core.regions.timing.steps import Steps
 from magpy_core.runner.steps import StepClock, StepsInside
 
 

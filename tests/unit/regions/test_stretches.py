@@ -18,10 +18,10 @@ import magpy_core
 from magpy_core.opgraph.functions import operator_name
 from magpy_core.regions import stretches, tried
 from magpy_core.regions.api import region_of
-from magpy_core.regions.fallback import Fallback
+from magpy_core.regions.policy.policy import Fallback
 from magpy_core.regions.region import Region
-from magpy_core.regions.times import RegionTimes
-from magpy_core.regions.trial import Trial
+from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.region_times import RegionTimes
 from magpy_core.stretches import seam_clock
 from tests.soundness.harness.cuts import without_trials
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from magpy_core.regions.trial import Trial
+from magpy_core.regions.timing.comparison import Trial
 
 _READY = (3, 2)
 

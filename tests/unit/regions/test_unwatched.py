@@ -7,8 +7,8 @@ from typing import Any
 
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.regions.log import StepCounts
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.unwatched import Unwatched
+from magpy_core.regions.policy.sampling import Unwatched
+from magpy_core.regions.timing.steps import Steps
 
 
 class Capture:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magpy_core.regions.watching import Watching
+from magpy_core.regions.timing.watching import Watching
 
 
 def added(watching: Watching, pairs: int, compiled: float, plain: float, noise: float = 0.0) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from magpy_core.findings import Finding, Location, Unused
 from magpy_core.regions.log import RegionLog
-from magpy_core.regions.times import RegionTimes, Timed
+from magpy_core.regions.timing.region_times import RegionTimes, Timed
 
 
 class RegionView(Timed, Protocol):

@@ -13,7 +13,7 @@ from magpy_core.findings import NO_ACTION, Finding, Kernel, KernelLine, TargetPr
 from magpy_core.findings.kernels import of_a_call, total_launches
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.region import Region
-from magpy_core.regions.reporting import fused_loss_finding
+from magpy_core.regions.reports.captures import fused_loss_finding
 from magpy_core.targets.devices import parse_target
 from magpy_core.targets.roofline import FEW_US
 

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from magpy_core.findings import Finding, Value
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.region_protocol import RegionView
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture

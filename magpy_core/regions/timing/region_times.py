@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from magpy_core.regions.costs import Costs, GapClock
-from magpy_core.regions.device_clock import when_done
-from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.options import Options
-from magpy_core.regions.passes import Passes
-from magpy_core.regions.results import has_history
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.waiting import Waiting
+from magpy_core.regions.policy.guard_backoff import Waiting
+from magpy_core.regions.timing.autograd_hooks import has_history
+from magpy_core.regions.timing.costs import Costs, GapClock
+from magpy_core.regions.timing.device_clock import when_done
+from magpy_core.regions.timing.intervals import speedup_interval
+from magpy_core.regions.timing.passes import Passes
+from magpy_core.regions.timing.steps import Steps
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from magpy_core.findings import Finding, Severity
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.timing.steps import Steps
 
 _FOR_GOOD = ("MP203", "MP901", "MP902")  # the region runs as plain Python from then on
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from magpy_core.findings import Unused
 from magpy_core.limits import LIMITS
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.region_protocol import RegionView
 
 
 def why_unused(region: RegionView) -> Unused:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from magpy_core.regions import tried
-from magpy_core.regions.performance import slower_on_trial
-from magpy_core.regions.trial import Trial
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.fragments import trial as trials
+from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.reports.performance import slower_on_trial
+from magpy_core.regions.timing.comparison import Trial
 
 _GUARD_CHECKS = 5  # that are timed
 
@@ -24,7 +24,7 @@ class CapturesTrial:
         """A call of ``region``."""
         if region.captures and len(region.times.guard) < _GUARD_CHECKS:
             self._time_guards(region, args, kwargs)
-        return tried.call(_Captures(region), self._trial, args, kwargs)
+        return trials.call(_Captures(region), self._trial, args, kwargs)
 
     @staticmethod
     def _time_guards(region: RegionView, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

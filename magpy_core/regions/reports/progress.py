@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.region_protocol import RegionView
 
 State = Literal["running", "waiting", "ready"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from statistics import median
 
-from magpy_core.regions.intervals import speedup_interval
+from magpy_core.regions.timing.intervals import speedup_interval
 
 _LOOKS = (6, 8, 12, 16, 24)  # numbers of pairs after which to look whether it is certain
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from magpy_core.findings import NO_ACTION, Finding, Severity
 from magpy_core.opgraph.backward import FROM_OUTSIDE
-from magpy_core.regions.costs import cost_of_seams
 from magpy_core.regions.log import Listeners
+from magpy_core.regions.timing.costs import cost_of_seams
 from magpy_core.stretches.seam_clock import SeamClock
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location, Unused
 from magpy_core.limits import LIMITS
-from magpy_core.regions.exploration import Exploration, path_of
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.policy.path_sampling import Exploration, path_of
+from magpy_core.regions.region_protocol import RegionView
 from magpy_core.stretches.seam_clock import SeamClock
 
 _FEWEST_CALLS = 8  # of a region that is worth cutting

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from magpy_core.regions.last_run import LastRun
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.policy.history import LastRun
+from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.timing.steps import Steps
 
 _ENOUGH = 6  # timings of each kind
 _IN_VAIN = 4  # recordings of a region whose captures serve no call: it changes all the time

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from statistics import median
 
 from magpy_core.findings import CaptureSummary, RegionSummary
-from magpy_core.regions.intervals import speedup_interval
-from magpy_core.regions.reporting import host_reads
-from magpy_core.regions.unused import why_unused
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.reports.captures import host_reads
+from magpy_core.regions.reports.unused import why_unused
+from magpy_core.regions.timing.intervals import speedup_interval
 
 
 def summarise(region: RegionView) -> RegionSummary:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch.surroundings import backward_pass
-from magpy_core.regions.results import on_backward
+from magpy_core.regions.timing.autograd_hooks import on_backward
 
 TWICE, APART = "twice", "one after the other"
 HINTS = {

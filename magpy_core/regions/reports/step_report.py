@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from magpy_core.findings import STEP_KINDS, StepPart, StepReport
-from magpy_core.regions.intervals import speedup_interval
-from magpy_core.regions.passes import Passes
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.timing.intervals import speedup_interval
+from magpy_core.regions.timing.passes import Passes
+from magpy_core.regions.timing.steps import Steps
 
 _REST = "the rest"
 

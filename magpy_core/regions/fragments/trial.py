@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from magpy_core.regions.device_clock import when_done
-from magpy_core.regions.results import has_history
-from magpy_core.regions.trial import Trial
+from magpy_core.regions.timing.autograd_hooks import has_history
+from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.device_clock import when_done
 
 if TYPE_CHECKING:
-    from magpy_core.regions.view import RegionView
+    from magpy_core.regions.region_protocol import RegionView
 
 
 class Tried(Protocol):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from magpy_core.capture.build import Capture
-from magpy_core.regions.steps import Steps
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.timing.steps import Steps
 
 
 @dataclass(frozen=True)

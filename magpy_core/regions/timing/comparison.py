@@ -13,7 +13,7 @@ import random
 import threading
 from collections.abc import Hashable, Sequence
 
-from magpy_core.regions.intervals import speedup_interval
+from magpy_core.regions.timing.intervals import speedup_interval
 
 _QUIET = 8  # calls in which nothing new was recorded or compiled, before turns are taken
 _LATEST = 100  # the call from which on they are taken all the same

@@ -21,12 +21,12 @@ from magpy_core._compat.torch.dynamo_watch import before_first_frame
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
 from magpy_core.monitor.positions import is_user_file
-from magpy_core.regions import tried
+from magpy_core.regions.fragments import trial as trials
 from magpy_core.regions.lines import line_location
-from magpy_core.regions.performance import slower_on_trial
 from magpy_core.regions.region import Region
+from magpy_core.regions.reports.performance import slower_on_trial
 from magpy_core.regions.threads import busy
-from magpy_core.regions.trial import Trial
+from magpy_core.regions.timing.comparison import Trial
 from magpy_core.stretches.cells import Entries, Moved
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.originals import restore
@@ -96,7 +96,7 @@ class Stretches:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the region."""
-        return tried.call(self, self._trial, args, kwargs)
+        return trials.call(self, self._trial, args, kwargs)
 
     def decided(self, trial: Trial) -> None:
         if not trial.pays and (found := slower_on_trial(self._region, "cut into stretches", trial.plain, trial.compiled)):

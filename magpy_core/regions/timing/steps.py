@@ -7,13 +7,13 @@ from statistics import median
 from time import perf_counter
 
 from magpy_core.findings import STEP_KINDS
-from magpy_core.regions.cycle import Cycle
-from magpy_core.regions.device_clock import when_done
-from magpy_core.regions.intervals import speedup_interval
-from magpy_core.regions.passes import BackwardClock
-from magpy_core.regions.step_times import StepTimes
-from magpy_core.regions.turns import Turns
-from magpy_core.regions.watching import Watching
+from magpy_core.regions.timing.alternation import Turns
+from magpy_core.regions.timing.device_clock import when_done
+from magpy_core.regions.timing.intervals import speedup_interval
+from magpy_core.regions.timing.optimizer_cycle import Cycle
+from magpy_core.regions.timing.passes import BackwardClock
+from magpy_core.regions.timing.step_times import StepTimes
+from magpy_core.regions.timing.watching import Watching
 
 _SAMPLES = 1000  # plain steps of a check that are timed
 _ENOUGH = 6  # pairs, for an interval

@@ -20,7 +20,7 @@ from magpy_core.opgraph.functions import reads_value
 from magpy_core.recording.places import Place
 from magpy_core.refgraph.failure import UNASSIGNED, Failure
 from magpy_core.refgraph.source import Source
-from magpy_core.regions.view import RegionView
+from magpy_core.regions.region_protocol import RegionView
 from magpy_core.replay.ir import Outside
 
 if TYPE_CHECKING:
