@@ -109,8 +109,8 @@ def _has_repeated_memory(node: torch.fx.Node) -> bool:
     one tensor count, too, which no optimizer of torch's takes)."""
     written, *lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
     place = {root(n): i for i, n in enumerate(written)}
-    repeats = any(place.get(root(n), i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
-    return repeats or len(place) < len(written)
+    nodes = [(i, one) for values in lists for i, one in enumerate(values) if isinstance(one, torch.fx.Node)]
+    return len(place) < len(written) or any(place.get(root(one), i) != i for i, one in nodes)
 
 
 def _write_default_device(gm: torch.fx.GraphModule, device: torch.device) -> None:
