@@ -33,7 +33,6 @@ from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded, Trace
 from magpy_core.refgraph.failure import Failure
 from magpy_core.regions.double_backward import HINTS, watch
-from magpy_core.regions.fragments.captures_trial import CapturesTrial
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.options import Options
@@ -44,6 +43,7 @@ from magpy_core.regions.reports.performance import performance_findings
 from magpy_core.regions.reports.summary import summarise
 from magpy_core.regions.threads import APART, INSIDE, THREAD
 from magpy_core.regions.timing.region_times import RegionTimes
+from magpy_core.regions.trial import CapturesTrial
 
 _CHEAP = 0.03  # of a call
 _MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
@@ -453,7 +453,7 @@ class Region:
     def retire(self) -> None:
         """Captures that were measured to be slower than plain Python serve no more: calls that they fit run as plain Python.
         Others are captured as before, if finding that out takes little of such a call."""
-        guard, eager = self.times.guard, self.times.eager
+        guard, eager = self.times.guard, self.times.calls.eager
         looks = not (guard and eager) or median(guard) < _CHEAP * median(eager)
         for capture in self.captures:
             capture.retire(check_guards=looks)
@@ -498,7 +498,7 @@ class Region:
             self.log.add(finding)
         costs = self.times.costs
         seams = self.fallback.stretches.timed_seams if self.fallback.stretches is not None else None
-        self.log.notify(costs.assign(self.findings.values(), self.times.compiled, self.calls, steps, seams))
+        self.log.notify(costs.assign(self.findings.values(), self.times.calls.compiled, self.calls, steps, seams))
 
     def summary(self) -> RegionSummary:
         return summarise(self)

@@ -145,29 +145,34 @@ class Session:
         self._looks = (before, now)
         return now.is_calm_since(before)
 
-    def rested(self, steps: int, rate: float) -> None:
+    def add_unobserved(self, steps: int, rate: float) -> None:
         """``steps`` steps that nothing has looked at, after calls that were calm, and ``rate`` times as many calls."""
-        self._in_turn(lambda: self._rested(steps, rate))
+        self._in_turn(lambda: self._add_unobserved(steps, rate))
 
-    def _rested(self, steps: int, rate: float) -> None:
+    def _add_unobserved(self, steps: int, rate: float) -> None:
         before, now = self._looks
-        self._steps.rested(steps)
+        self._steps.add_unobserved(steps)
         regions = self._all
         now.add(regions, before, steps, rate)
         self._looks = (now, Unwatched(regions, self._steps))
 
-    def compares(self) -> bool:
-        """Whether calls with compiled code are to be compared with calls that nothing looks at."""
+    def begin_window(self) -> bool:
+        """A window of calls has ended. Whether calls with compiled code are to be compared with a window of calls that nothing
+        observes, which begins."""
         regions = self._all
         ready = sum(capture.is_ready for region in regions for capture in region.captures)
         state = (sum(region.recordings for region in regions), ready)
-        return self._steps.watching.is_wanted(state) and not self._steps.turns.is_open
+        windows = self._steps.windows
+        if windows.is_news(state):
+            windows.restart(state)
+            return False
+        return windows.compared.pays is None and not self._steps.turns.is_open
 
     def compared(self, compiled: float, plain: float) -> None:
         """Seconds of a call with compiled code, and of one that nothing looks at."""
-        watching = self._steps.watching
-        watching.add(compiled, plain)
-        if watching.pays is False:
+        windows = self._steps.windows
+        windows.add(compiled, plain)
+        if windows.compared.pays is False:
             for region in self._all:
                 if any(capture.is_ready for capture in region.captures):
                     region.retire()

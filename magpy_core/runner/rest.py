@@ -25,8 +25,8 @@ _MOST = 128 * _WINDOW
 
 class Session(Protocol):
     def is_calm(self) -> bool: ...
-    def rested(self, steps: int, rate: float) -> None: ...
-    def compares(self) -> bool: ...
+    def add_unobserved(self, steps: int, rate: float) -> None: ...
+    def begin_window(self) -> bool: ...
     def compared(self, compiled: float, plain: float) -> None: ...
 
 
@@ -92,7 +92,7 @@ class Rest:
         if session is not None and share > _SHARE:
             if session.is_calm():
                 self._begin(min(_MOST, int(_WINDOW * _LONGEST_S / max(seconds, 1e-6))))
-            elif share > _SHARE_SERVED and session.compares():
+            elif share > _SHARE_SERVED and session.begin_window():
                 self._beside = seconds
                 self._begin(_WINDOW)
         self._since = perf_counter()
@@ -104,8 +104,8 @@ class Rest:
         """Counts the calls that were not looked at."""
         session = self._session()
         if self._is_resting and session is not None:
-            self._clock.rested(self._modules, self._steps)
-            session.rested(self._steps if self._clock.has_optimizer else self._modules, self._calls / _WINDOW)
+            self._clock.add_unobserved(self._modules, self._steps)
+            session.add_unobserved(self._steps if self._clock.has_optimizer else self._modules, self._calls / _WINDOW)
             if self._beside is not None and self._calls == _WINDOW:
                 session.compared(self._beside / _WINDOW, (self._until - self._since) / _WINDOW)
         self.left = self._calls = self._modules = self._steps = self._seen = 0

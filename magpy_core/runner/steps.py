@@ -96,7 +96,7 @@ class StepClock:
             self._stepped()  # once: of two in one call, neither has a time of its own
         return made
 
-    def rested(self, calls: int, steps: int) -> None:
+    def add_unobserved(self, calls: int, steps: int) -> None:
         """Counts calls of modules and steps of optimizers that were not looked at. The next step announces them."""
         self.module_calls += 0 if self.has_optimizer else calls
         self.optimizer_steps += steps

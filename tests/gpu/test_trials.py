@@ -10,7 +10,7 @@ import torch
 import magpy_core
 from benchmarks.gpu.clock import timed_on
 from magpy_core.regions.api import region_of
-from magpy_core.regions.fragments.captures_trial import CapturesTrial
+from magpy_core.regions.trial import CapturesTrial
 from tests.gpu.device import BACKEND, DEVICE, IS_CUDA
 
 _SIZE = 2048 if IS_CUDA else 128

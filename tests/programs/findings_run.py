@@ -109,9 +109,9 @@ def _as_main(path: Path) -> Iterator[types.ModuleType]:
 
 def _set_times(region: Region, times: dict[str, str]) -> None:
     """What a machine would measure, so that the verdict can be tested on any machine."""
-    assert region.times.eager and region.times.compiled, "it was not measured at all"
-    region.times.eager = [float(times["eager_s"])] * len(region.times.eager)
-    region.times.compiled = [float(times["compiled_s"])] * len(region.times.compiled)
+    assert region.times.calls.eager and region.times.calls.compiled, "it was not measured at all"
+    region.times.calls.eager = [float(times["eager_s"])] * len(region.times.calls.eager)
+    region.times.calls.compiled = [float(times["compiled_s"])] * len(region.times.calls.compiled)
     region.times.guard = []
     for capture in region.captures:
         capture._graphs.compile_seconds = float(times["compile_s"])

@@ -34,7 +34,7 @@ HOLDERS = {  # of handlers
     "_Receiver.__matmul__", "_Begin.__matmul__", "_End.__matmul__", "_plain",
 }  # fmt: skip
 TOO_SMALL = {  # to fail: they compare, count, or move one value
-    "Waiting.skips", "Waiting.awaited", "Trial.is_of_this_thread", "SeamClock.is_running", "SeamClock.ran_other", "busy",
+    "Waiting.skips", "Waiting.awaited", "AlternatingCalls.is_of_this_thread", "SeamClock.is_running", "SeamClock.ran_other", "busy",
     "_clock", "GapClock.__enter__", "GapClock.__exit__", "_Watched.begin", "_Watched.end", "_Watched._call", "Moved.call",
     "_move", "_unbind",
 }  # fmt: skip

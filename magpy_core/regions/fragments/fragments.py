@@ -21,12 +21,12 @@ from magpy_core._compat.torch.dynamo_watch import before_first_frame
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
 from magpy_core.monitor.positions import is_user_file
-from magpy_core.regions.fragments import trial as trials
+from magpy_core.regions import trial as trials
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.region import Region
 from magpy_core.regions.reports.performance import slower_on_trial
 from magpy_core.regions.threads import busy
-from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 from magpy_core.stretches.cells import Entries, Moved
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.originals import restore
@@ -90,7 +90,7 @@ class Stretches:
     def __init__(self, region: Region, added: Added) -> None:
         self._region, self._added = region, added
         self.served: dict[Stretch, _Served] = {}
-        self._trial = Trial()
+        self._trial = AlternatingCalls()
         self._calls = 0
         self.seams = SeamClock(lambda: self._calls, self.failed)
 
@@ -98,8 +98,8 @@ class Stretches:
         """A call of the region."""
         return trials.call(self, self._trial, args, kwargs)
 
-    def decided(self, trial: Trial) -> None:
-        if not trial.pays and (found := slower_on_trial(self._region, "cut into stretches", trial.plain, trial.compiled)):
+    def decided(self, trial: AlternatingCalls) -> None:
+        if not trial.pays and (found := slower_on_trial(self._region, "cut into stretches", trial.compared)):
             self._region.log.add(found)
 
     def failed(self, error: Exception) -> None:
@@ -158,7 +158,7 @@ class Stretches:
     def lost_one(self) -> None:
         """A stretch is plain Python from now on. Whether the others still pay is not known."""
         if self._trial.pays:
-            self._trial = Trial()
+            self._trial = AlternatingCalls()
 
     def served_for(self, stretch: Stretch) -> _Served | None:
         """What serves a stretch; None: an error of ours."""

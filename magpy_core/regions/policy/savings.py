@@ -24,9 +24,9 @@ def shown_by(regions: Sequence[RegionView], steps: Steps, seconds: float, before
         if region.captures and all(capture.is_retired for capture in region.captures):
             saves[region.id] = 0.0
             continue
-        if not region.hits or min(len(times.eager), len(times.compiled)) < _ENOUGH:
+        if not region.hits or min(len(times.calls.eager), len(times.calls.compiled)) < _ENOUGH:
             continue
-        plain, compiled = whole or (median(times.eager), median(times.compiled))
+        plain, compiled = whole or (median(times.calls.eager), median(times.calls.compiled))
         share = 1.0 if whole else min(region.calls * plain / max(seconds, plain), 1.0)
         saves[region.id] = share * max(1.0 - compiled / plain, 0.0)
     return LastRun(seconds, saves)

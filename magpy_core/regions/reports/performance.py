@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from magpy_core.findings import Finding, Value
 from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.timing.comparison import Comparison
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
@@ -51,10 +52,10 @@ def _not_replayed(region: RegionView) -> list[Finding]:
     ]
 
 
-def slower_on_trial(region: RegionView, how: str, plain: Sequence[float], compiled: Sequence[float]) -> Finding | None:
+def slower_on_trial(region: RegionView, how: str, compared: Comparison) -> Finding | None:
     """That a region is slower than plain Python, if it is so by more than the clock's noise. ``how``: it was compiled.
     Seconds of calls."""
-    of = _Compared(f"{region.name}, {how},", median(plain), median(compiled), region.calls, 1.0)
+    of = _Compared(f"{region.name}, {how},", median(compared.eager), median(compared.compiled), region.calls, 1.0)
     return _slower(region, of, retired=True) if of.ratio > _SLOWER else None
 
 
@@ -75,10 +76,12 @@ def _measured(region: RegionView, steps: int) -> Iterator[Finding]:
 
 def _calls(region: RegionView, steps: int) -> _Compared | None:
     times = region.times
-    if min(len(times.eager), len(times.compiled)) < _SAMPLES:
+    if min(len(times.calls.eager), len(times.calls.compiled)) < _SAMPLES:
         return None
     what = f"A compiled call of {region.name}"
-    return _Compared(what, median(times.eager), median(times.compiled), region.hits, region.calls / steps if steps else 1.0)
+    return _Compared(
+        what, median(times.calls.eager), median(times.calls.compiled), region.hits, region.calls / steps if steps else 1.0
+    )
 
 
 def _both_passes(region: RegionView) -> _Compared | None:
@@ -100,10 +103,10 @@ def _whole_steps(region: RegionView) -> _Compared | None:
 
 def _not_looked_at(region: RegionView) -> _Compared | None:
     steps = region.times.steps
-    if steps.watching.lost is None:
+    if steps.windows.lost is None:
         return None
     what = f"The program, from call to call, with the compiled {region.name}"
-    return _Compared(what, *steps.watching.lost, steps.compiled_count, region.calls / steps.count if steps.count else 1.0)
+    return _Compared(what, *steps.windows.lost, steps.compiled_count, region.calls / steps.count if steps.count else 1.0)
 
 
 def _finding(code: str, region: RegionView, text: str, cost_s: float | None, values: dict[str, str]) -> Finding:

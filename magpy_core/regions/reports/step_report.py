@@ -7,7 +7,7 @@ from statistics import median
 
 from magpy_core.findings import STEP_KINDS, StepPart, StepReport
 from magpy_core.regions.region_protocol import RegionView
-from magpy_core.regions.timing.intervals import speedup_interval
+from magpy_core.regions.timing.comparison import speedup_interval
 from magpy_core.regions.timing.passes import Passes
 from magpy_core.regions.timing.steps import Steps
 
@@ -36,7 +36,7 @@ def step_report(steps: Steps, regions: Sequence[RegionView]) -> StepReport:
         per_step = _saved_by_calls(regions) / max(report.compiled, 1)
     else:  # a difference that is not certain is none
         per_step = whole[0] - whole[1] if report.verdict in ("faster", "slower") else 0.0
-    if whole is not None or any(r.times.eager and r.times.compiled for r in regions):
+    if whole is not None or any(r.times.calls.eager and r.times.calls.compiled for r in regions):
         report.saved_s = round(per_step * report.compiled - report.wait_s, 3)
         report.break_even = _break_even(steps, per_step)
     return report
@@ -45,7 +45,7 @@ def step_report(steps: Steps, regions: Sequence[RegionView]) -> StepReport:
 def _saved_by_calls(regions: Sequence[RegionView]) -> float:
     saved = 0.0
     for region in regions:
-        eager, compiled = region.times.eager, region.times.compiled
+        eager, compiled = region.times.calls.eager, region.times.calls.compiled
         interval = speedup_interval(eager, compiled)
         if interval is not None and not interval[0] <= 1.0 <= interval[1]:  # what is not certain counts for nothing
             saved += region.hits * (median(eager) - median(compiled))

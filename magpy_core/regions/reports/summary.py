@@ -9,13 +9,13 @@ from magpy_core.findings import CaptureSummary, RegionSummary
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.reports.captures import host_reads
 from magpy_core.regions.reports.unused import why_unused
-from magpy_core.regions.timing.intervals import speedup_interval
+from magpy_core.regions.timing.comparison import speedup_interval
 
 
 def summarise(region: RegionView) -> RegionSummary:
     captures, times, log = region.captures, region.times, region.log
     complete = bool(captures) and not region.disabled and all(c.is_complete for c in captures)
-    low, high = speedup_interval(times.eager, times.compiled) or (None, None)
+    low, high = speedup_interval(times.calls.eager, times.calls.compiled) or (None, None)
     return RegionSummary(
         id=region.id,
         kind=region.kind,
@@ -31,8 +31,8 @@ def summarise(region: RegionView) -> RegionSummary:
         side_effects=max((len(c.replay.effects) + len(c.trace.writes.mutated) for c in captures), default=0),
         host_reads=host_reads(region),
         hits=region.hits,
-        eager_ms=_ms(times.eager),
-        compiled_ms=_ms(times.compiled),
+        eager_ms=_ms(times.calls.eager),
+        compiled_ms=_ms(times.calls.compiled),
         guard_ms=_ms(times.guard) or _ms([s for c in captures for s in c.guard_seconds]),
         compile_s=times.compile_seconds(captures),
         captures_after_step_3=log.captures_after_step_3,

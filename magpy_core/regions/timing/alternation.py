@@ -1,5 +1,5 @@
-"""Turns: in which steps of a program compiled code serves and in which plain Python, so that whole steps are timed side by
-side. Key type: Turns."""
+"""In which steps of a program compiled code serves and in which plain Python, so that whole steps are timed side by
+side. Key type: Alternation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _TIMED = 24  # steps that alternate then
 _WINDOWS = 4  # so often at most: a program that keeps changing is not to run as plain Python in half of its steps
 
 
-class Turns:
+class Alternation:
     """``is_plain``: in the current step, what is compiled runs as plain Python. ``is_open``: steps are timed, or will be
     when compiled code has warmed up."""
 

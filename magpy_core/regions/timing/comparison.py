@@ -1,108 +1,98 @@
-"""Whether compiled code pays: calls with it and in plain Python, by turns, until that is certain. Key type: Trial.
+"""The one answer to "is compiled code faster than eager mode?": a sequential test over neighbours. Key type: Comparison; key
+function: speedup_interval.
 
-The paths of a region may depend on data, so that its calls take very different times. Of four calls, either the two in the
-middle are compiled or the others, at random: so neither kind always gets every second input. The interval is of the ratios
-of many such fours. If a call's results take part in autograd, its time is that up to the next call, with the backward pass
-and whatever else one call makes different.
+What is compared differs (calls, whole steps, windows of calls, the passes of a step); how it is decided does not: the n-th
+timings of either kind were taken right after each other, and the test looks at fixed numbers of pairs until the interval of
+the speed-up leaves 1.
 """
 
 from __future__ import annotations
 
 import math
-import random
-import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from math import comb
+from statistics import median
 
-from magpy_core.regions.timing.intervals import speedup_interval
-
-_QUIET = 8  # calls in which nothing new was recorded or compiled, before turns are taken
-_LATEST = 100  # the call from which on they are taken all the same
-_LOOKS = range(20, 201, 20)  # numbers of calls of either kind after which to look whether it is certain
+_CONFIDENCE = 0.95
+_MAX_PAIRS = 200  # the binomial sums stay exact and quick
 
 
-class Trial:
-    """``pays``: whether compiled calls are no slower; None until that is known. ``is_inside``: whether the call that goes on
-    is compiled; None: no call goes on. Only calls of the thread that made it count. Times are in seconds."""
+def speedup_interval(eager: Sequence[float], compiled: Sequence[float]) -> tuple[float, float] | None:
+    """An interval that holds the median of eager / compiled with a confidence of at least 95 %.
 
-    def __init__(self) -> None:
-        self.pays: bool | None = None
-        self.is_inside: bool | None = None
+    The n-th timings of either kind were taken right after each other, so their ratio is free of slow drifts. The interval
+    is the sign test's, between two of the sorted ratios: it assumes nothing about how timings are distributed and draws
+    no random number (the program's own streams stay untouched). None where there are fewer than six pairs.
+    """
+    ratios = sorted(e / c for e, c in list(zip(eager, compiled, strict=False))[:_MAX_PAIRS] if c > 0)
+    n = len(ratios)
+    tail, rank = 0.0, 0  # how many ratios may be left out on either side
+    for k in range(n // 2):
+        tail += comb(n, k) / 2**n
+        if 2 * tail > 1 - _CONFIDENCE:
+            break
+        rank = k + 1
+    return (ratios[rank - 1], ratios[n - rank]) if rank else None
+
+
+class Comparison:
+    """``eager`` and ``compiled``: seconds; the n-th of either were neighbours, or, if ``grouped`` is more than 1, the n-th
+    groups of so many. ``pays``: whether compiled code is no slower; None until that is known.
+    ``looks``: the numbers of timings of either kind after which to look, in rising order. At the last one, the typical ratio
+    decides, so that a comparison ends. Without any, `interval` is asked for instead."""
+
+    def __init__(self, looks: Sequence[int] = (), *, grouped: int = 1) -> None:
+        self._looks, self._grouped = looks, grouped
+        self.eager: list[float] = []
         self.compiled: list[float] = []
-        self.plain: list[float] = []
-        self._random = random.Random(0)  # the program's own numbers stay as they are
-        self._turns: list[bool] = []  # of the four calls that have begun
-        self._calls = self._quiet = 0
-        self._state: Hashable = None
-        self._begun: tuple[bool, float] | None = None  # the call of a turn that is not timed yet
-        self._has_returned = False
-        self._thread = threading.get_ident()
+        self.pays: bool | None = None
+
+    def restart(self) -> None:
+        """Other code runs from now on: nothing is known of it."""
+        self.eager, self.compiled, self.pays = [], [], None
 
     @property
-    def is_of_this_thread(self) -> bool:
-        return self._thread == threading.get_ident()
+    def pairs(self) -> int:
+        return min(len(self.eager), len(self.compiled))
 
-    def begin(self, now: float, state: Hashable) -> bool:
-        """A call begins at ``now``. ``state``: of the captures; None while some are being compiled. Returns whether the call
-        is compiled."""
-        self._end(now)
-        self._has_returned = False
-        if self.pays is not None:
-            return self.pays
-        self._calls += 1
-        is_new, self._state = state != self._state, state
-        if state is None or (is_new and self._calls < _LATEST):
-            self._calls, self._quiet = 0 if state is None else self._calls, 0
-            self._forget()  # other code was timed
-            return True
-        self._quiet += 1
-        if self._quiet < _QUIET and self._calls < _LATEST:
-            return True
-        if not self._turns:
-            first = self._random.random() < 0.5
-            self._turns = [first, not first, not first, first]
-        is_compiled = self._turns.pop()
-        self._begun = is_compiled, now
-        return is_compiled
+    def interval(self) -> tuple[float, float] | None:
+        """Of the speed-up; None where too little was timed."""
+        return speedup_interval(*self._groups())
 
-    def _forget(self) -> None:
-        self.plain, self.compiled, self._turns = [], [], []
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known which of the two is faster."""
+        interval = self.interval()
+        return interval is not None and not interval[0] <= 1.0 <= interval[1]
 
-    def returned(self, now: float, *, has_history: bool) -> None:
-        """The call that has begun returned at ``now``."""
-        self._has_returned = True
-        if not has_history:
-            self._end(now)
+    def medians(self, fewest: int) -> tuple[float, float] | None:
+        """Seconds in eager mode and compiled; None where fewer than ``fewest`` of either kind were timed."""
+        return (median(self.eager), median(self.compiled)) if self.pairs >= fewest else None
 
-    def _end(self, now: float) -> None:
-        if self._begun is None:
+    def look(self) -> None:
+        """Two neighbours, or groups of neighbours, have been added: decide, if it is time to."""
+        if len(self.eager) not in self._looks:
             return
-        (is_compiled, start), self._begun = self._begun, None
-        if not self._has_returned:  # it raised: it is the next call's turn
-            self._turns.append(is_compiled)
-            return
-        (self.compiled if is_compiled else self.plain).append(now - start)
-        if not self._turns and len(self.plain) in _LOOKS:
-            self._look()
-
-    def _look(self) -> None:
-        plain, compiled = _by_two(self.plain), _by_two(self.compiled)
-        interval = speedup_interval(plain, compiled)
+        interval = self.interval()
         if interval is None:
             return
-        if interval[0] > 1.0 or interval[1] < 1.0:
+        if not interval[0] <= 1.0 <= interval[1]:
             self.pays = interval[0] > 1.0
-        elif len(self.plain) == _LOOKS[-1]:
-            self.pays = _mean_log_ratio(plain, compiled) > 0.0
+        elif len(self.eager) == self._looks[-1]:
+            self.pays = _typical_log_ratio(*self._groups()) >= 0.0
+
+    def _groups(self) -> tuple[Sequence[float], Sequence[float]]:
+        return _summed(self.eager, self._grouped), _summed(self.compiled, self._grouped)
 
 
-def _by_two(timings: Sequence[float]) -> list[float]:
-    return [first + second for first, second in zip(timings[::2], timings[1::2], strict=True)]
+def _summed(timings: Sequence[float], number: int) -> Sequence[float]:
+    return timings if number == 1 else [math.fsum(timings[i : i + number]) for i in range(0, len(timings), number)]
 
 
-def _mean_log_ratio(plain: Sequence[float], compiled: Sequence[float]) -> float:
-    """Without a tenth at either end. Where calls take one of two times, ratios lie on both sides of the true one, and any in
-    between could be their median."""
-    ratios = sorted(math.log(p / c) for p, c in zip(plain, compiled, strict=True) if p > 0 and c > 0)
+def _typical_log_ratio(eager: Sequence[float], compiled: Sequence[float]) -> float:
+    """The mean without a tenth at either end. Where calls take one of two times, ratios lie on both sides of the true one, and
+    any in between could be their median."""
+    ratios = sorted(math.log(e / c) for e, c in zip(eager, compiled, strict=True) if e > 0 and c > 0)
     cut = len(ratios) // 10
     kept = ratios[cut : len(ratios) - cut]
     return math.fsum(kept) / len(kept) if kept else 0.0

@@ -1,7 +1,7 @@
 """Steps that belong together: in a program with several optimizers, those up to the next step of the same one.
 
 The steps of a discriminator and of a generator take different times, so that a plain one of one and a compiled one of the
-other prove nothing. Key type: Cycle.
+other prove nothing. Key type: OptimizerCycle.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Hashable
 _LATEST = 16  # steps that show which optimizers there are
 
 
-class Cycle:
+class OptimizerCycle:
     """The current one: ``steps`` that it has had, and their ``seconds``; how many calls of regions with compiled code ran
     as ``plain`` Python and ``compiled`` in it; ``waited``: whether the program did."""
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from magpy_core._compat.torch.surroundings import at_end_of_backward, backward_pass
 from magpy_core.regions.timing.autograd_hooks import on_backward
+from magpy_core.regions.timing.comparison import speedup_interval
 from magpy_core.regions.timing.device_clock import when_done
-from magpy_core.regions.timing.intervals import speedup_interval
 
 #: Takes an error of ours.
 Failed = Callable[[Exception], None]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from magpy_core.regions.options import Options
 from magpy_core.regions.policy.guard_backoff import Waiting
 from magpy_core.regions.timing.autograd_hooks import has_history
+from magpy_core.regions.timing.comparison import Comparison
 from magpy_core.regions.timing.costs import Costs, GapClock
 from magpy_core.regions.timing.device_clock import when_done
-from magpy_core.regions.timing.intervals import speedup_interval
 from magpy_core.regions.timing.passes import Passes
 from magpy_core.regions.timing.steps import Steps
 
@@ -71,14 +71,13 @@ class _Failed:
 
 
 class RegionTimes:
-    """Seconds of calls, filled while a region measures. ``turn`` counts the calls since the last capture; ``retired`` are
+    """Seconds of calls, filled while a region measures. ``calls``: single ones, compared; ``turn`` counts those since the last capture; ``retired`` are
     captures that are no longer used, whose compilation took time all the same. ``passes``: of whole steps. ``trial``: takes
     the calls of a region that is on trial."""
 
     def __init__(self, steps: Steps | None = None) -> None:
         self.steps = steps or Steps()
-        self.eager: list[float] = []
-        self.compiled: list[float] = []
+        self.calls = Comparison()
         self.guard: list[float] = []
         self.has_history = False  # whether results take part in autograd: there are backward passes
         self.turn = 0
@@ -189,7 +188,7 @@ class RegionTimes:
             turn.gaps.add_to(self.costs)
             self.steps.now.compiled += replayed
         elif turn.is_plain:
-            self._add(self.eager, seconds)
+            self._add(self.calls.eager, seconds)
             self._passed(region, result, seconds)
         else:
             self._dispatched(region, result, seconds, region.recordings > turn.recordings, replayed)
@@ -202,7 +201,7 @@ class RegionTimes:
         if arrived and region.options.background:
             self.restart()
         if arrived or recorded:
-            extra = max(seconds - (median(self.eager) if self.eager else 0.0), 0.0)
+            extra = max(seconds - (median(self.calls.eager) if self.calls.eager else 0.0), 0.0)
             self.steps.waited_for(extra)
             if not recorded and region.options.overhead is not None:
                 region.options.overhead.add(extra)
@@ -212,7 +211,7 @@ class RegionTimes:
             if (
                 self.turn >= _STEADY.start and not self.is_settled
             ):  # later calls may be larger: no plain ones are beside them
-                self._add(self.compiled, seconds)
+                self._add(self.calls.compiled, seconds)
         self._passed(region, result, seconds)
 
     def _passed(self, region: Timed, result: Any, seconds: float) -> None:
@@ -236,7 +235,7 @@ class RegionTimes:
 
     def interval(self) -> tuple[float, float] | None:
         """Of the speed-up: of both passes of a step, if there are such timings, or else of a call."""
-        return self.passes.interval() or speedup_interval(self.eager, self.compiled)
+        return self.passes.interval() or self.calls.interval()
 
     def is_slower(self) -> bool:
         """Whether compiled code certainly takes longer than the same in plain Python."""

@@ -7,20 +7,20 @@ from statistics import median
 from time import perf_counter
 
 from magpy_core.findings import STEP_KINDS
-from magpy_core.regions.timing.alternation import Turns
+from magpy_core.regions.timing.alternation import Alternation
+from magpy_core.regions.timing.comparison import Comparison
 from magpy_core.regions.timing.device_clock import when_done
-from magpy_core.regions.timing.intervals import speedup_interval
-from magpy_core.regions.timing.optimizer_cycle import Cycle
+from magpy_core.regions.timing.observed_windows import ObservedWindows
+from magpy_core.regions.timing.optimizer_cycle import OptimizerCycle
 from magpy_core.regions.timing.passes import BackwardClock
 from magpy_core.regions.timing.step_times import StepTimes
-from magpy_core.regions.timing.watching import Watching
 
 _SAMPLES = 1000  # plain steps of a check that are timed
 _ENOUGH = 6  # pairs, for an interval
 _LONG_S = 2.0
 
 
-class Happened:
+class StepActivity:
     """How the regions' calls of one step ran."""
 
     def __init__(self) -> None:
@@ -47,15 +47,14 @@ class Steps:
     ) -> None:
         self._on_end = on_end
         self.observes = observes
-        self.turns = Turns()
-        self.watching = Watching()
-        self._cycle = Cycle()
+        self.turns = Alternation()
+        self.windows = ObservedWindows()
+        self._cycle = OptimizerCycle()
         self.backward = BackwardClock()
-        self.now = Happened()
-        self.plain: list[float] = []  # seconds of a step, of those timed; the n-th of either kind were neighbours
-        self.compiled: list[float] = []
+        self.now = StepActivity()
+        self.compared = Comparison()  # of whole steps, in seconds
         self.waited: list[tuple[int, float]] = []  # in which step, seconds
-        self._before: tuple[list[float], list[float]] | None = None
+        self._before: Comparison | None = None
         self.kinds = bytearray()  # of every step: its place in STEP_KINDS
         self.are_whole = False  # whether they are training steps, with an optimizer's at their end
         self.times = StepTimes(perf_counter())
@@ -75,11 +74,11 @@ class Steps:
     @property
     def watches_backward(self) -> bool:
         """Whether backward passes are timed now."""
-        return self.turns.is_open or (self.observes and len(self.plain) < _SAMPLES)
+        return self.turns.is_open or (self.observes and len(self.compared.eager) < _SAMPLES)
 
     @property
     def _is_timed(self) -> bool:
-        return self.turns.is_timed or (self.observes and len(self.plain) < _SAMPLES)
+        return self.turns.is_timed or (self.observes and len(self.compared.eager) < _SAMPLES)
 
     def waited_for(self, seconds: float) -> None:
         """The program has waited, in the current step."""
@@ -91,16 +90,16 @@ class Steps:
         """Other code runs from now on. What is known of the one before holds until enough of it has been timed."""
         if self.observes:
             return
-        if min(len(self.plain), len(self.compiled)) >= _ENOUGH:
-            self._before = (self.plain, self.compiled)
-        self.plain, self.compiled = [], []
+        if self.compared.pairs >= _ENOUGH:
+            self._before = self.compared
+        self.compared = Comparison()
         self.turns.begin()
 
     def stepped(self, optimizer: Hashable = None) -> None:
         """A step has ended, of ``optimizer`` if it trains."""
         now = when_done() if self.watches_backward else perf_counter()
         seconds = self.times.lap(now)
-        happened, self.now = self.now, Happened()
+        happened, self.now = self.now, StepActivity()
         kind, waited = happened.kind, happened.waited
         self.kinds.append(STEP_KINDS.index(kind))
         if waited:
@@ -115,12 +114,13 @@ class Steps:
         cycle = self._cycle
         kind = cycle.kind if self._is_timed else ""
         if kind:
-            (self.plain if kind == "plain" else self.compiled).append(cycle.seconds / cycle.steps)
+            timed = self.compared.eager if kind == "plain" else self.compared.compiled
+            timed.append(cycle.seconds / cycle.steps)
         number = cycle.steps
         cycle.restart()
         self._on_end(kind, number, self.turns.stepped() or self._is_clear())
 
-    def rested(self, count: int) -> None:
+    def add_unobserved(self, count: int) -> None:
         """``count`` steps in plain Python that nothing has looked at."""
         seconds = self.times.lap(perf_counter())
         self.kinds.extend(bytes([STEP_KINDS.index("plain")]) * count)
@@ -130,25 +130,21 @@ class Steps:
 
     def _is_clear(self) -> bool:
         """Whether it is known before the end of the window which of the two is faster, and steps are long."""
-        if not self.turns.is_open or min(sum(self.plain), sum(self.compiled)) < _LONG_S:
-            return False
-        interval = speedup_interval(self.plain, self.compiled)
-        return interval is not None and not interval[0] <= 1.0 <= interval[1]
+        compared = self.compared
+        return self.turns.is_open and min(sum(compared.eager), sum(compared.compiled)) >= _LONG_S and compared.is_certain
 
     def interval(self) -> tuple[float, float] | None:
         """Of the speed-up of a whole step."""
-        return speedup_interval(*self._timed())
+        return self._timed().interval()
 
     def medians(self) -> tuple[float, float] | None:
         """Of a plain and of a compiled step; None where too few were timed."""
-        plain, compiled = self._timed()
-        return (median(plain), median(compiled)) if min(len(plain), len(compiled)) >= _ENOUGH else None
+        return self._timed().medians(_ENOUGH)
 
     def plain_median(self) -> float | None:
         """Of a plain step, where nothing may have been compiled. Of a check, which has few steps, one is enough."""
-        plain = self._timed()[0]
+        plain = self._timed().eager
         return median(plain) if len(plain) >= (1 if self.observes else _ENOUGH) else None
 
-    def _timed(self) -> tuple[list[float], list[float]]:
-        now = (self.plain, self.compiled)
-        return now if self._before is None or min(map(len, now)) >= _ENOUGH else self._before
+    def _timed(self) -> Comparison:
+        return self.compared if self._before is None or self.compared.pairs >= _ENOUGH else self._before

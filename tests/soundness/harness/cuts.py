@@ -14,7 +14,7 @@ from unittest import mock
 from magpy_core.monitor.positions import code_location, is_user_file
 from magpy_core.regions.fragments import fragments
 from magpy_core.regions.region import Region
-from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 from magpy_core.stretches.functions import Line
 from tests.soundness.harness.world import World, reachable
 
@@ -74,4 +74,4 @@ def every_stretch_serves(but_for: random.Random | None = None) -> Iterator[None]
 
 def without_trials() -> AbstractContextManager[object]:
     """A context in which every call of a region that is cut has stretches: no clock decides."""
-    return mock.patch.object(Trial, "begin", lambda trial, now, state: True)
+    return mock.patch.object(AlternatingCalls, "begin", lambda trial, now, state: True)

@@ -16,7 +16,7 @@ import magpy_core
 from magpy_core.regions import captures_trial, tried
 from magpy_core.regions.api import region_of
 from magpy_core.regions.region import Region
-from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
@@ -36,13 +36,13 @@ def turns() -> Iterator[list[bool | None]]:
     """What calls are to be, from the first on: compiled, plain Python (False), or None: it turns out not to pay."""
     decided: list[bool | None] = []
 
-    def begin(trial: Trial, now: float, state: Any) -> bool:
+    def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
         turn = decided.pop(0)
         if turn is None:
-            trial.pays, trial.plain, trial.compiled = False, [0.001], [0.002]
+            trial.compared.pays, trial.compared.eager, trial.compared.compiled = False, [0.001], [0.002]
         return bool(turn)
 
-    with mock.patch.object(Trial, "begin", begin):
+    with mock.patch.object(AlternatingCalls, "begin", begin):
         yield decided
 
 
@@ -114,8 +114,8 @@ def test_only_what_is_compiled_beside_the_program_is_on_trial() -> None:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (Trial, "begin"),
-        (Trial, "returned"),
+        (AlternatingCalls, "begin"),
+        (AlternatingCalls, "returned"),
         (tried, "has_history"),
         (tried, "_state"),
         (captures_trial, "slower_on_trial"),
@@ -127,12 +127,12 @@ def test_an_error_of_ours_leaves_plain_python(owner: Any, name: str) -> None:
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("ours")
 
-    def begin(trial: Trial, now: float, state: Any) -> bool:
+    def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
         trial.pays = None if name in ("returned", "has_history") else False
-        trial.plain, trial.compiled = [0.001], [0.002]
+        trial.compared.eager, trial.compared.compiled = [0.001], [0.002]
         return False
 
-    with mock.patch.object(Trial, "begin", begin), mock.patch.object(owner, name, fails):
+    with mock.patch.object(AlternatingCalls, "begin", begin), mock.patch.object(owner, name, fails):
         compiled = on_trial()
         for _ in range(5):
             assert torch.equal(compiled(torch.ones(3)), double(torch.ones(3)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magpy_core.regions.timing.optimizer_cycle import Cycle
+from magpy_core.regions.timing.optimizer_cycle import OptimizerCycle
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from magpy_core.regions.timing.optimizer_cycle import Cycle
     ],
 )
 def test_steps_up_to_the_next_one_of_the_same_optimizer(steps: str, lengths: list[int]) -> None:
-    cycle, seen = Cycle(), []
+    cycle, seen = OptimizerCycle(), []
     for step in steps:
         cycle.add(1.0, 0, 1, waited=False)
         if cycle.ends_with(step):
@@ -32,7 +32,7 @@ def test_steps_up_to_the_next_one_of_the_same_optimizer(steps: str, lengths: lis
 
 
 def test_what_the_steps_were() -> None:
-    cycle = Cycle()
+    cycle = OptimizerCycle()
     assert cycle.kind == "plain", "no region with compiled code was called"
     cycle.add(1.0, 1, 0, waited=False)
     cycle.add(2.0, 0, 0, waited=False)

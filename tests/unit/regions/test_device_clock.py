@@ -13,7 +13,7 @@ import torch
 import magpy_core
 from magpy_core.regions import captures_trial, device_clock, tried
 from magpy_core.regions.api import region_of
-from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 from magpy_core.regions.timing.steps import Steps
 
 
@@ -76,14 +76,14 @@ def test_a_trial_times_what_the_device_does(device: Device) -> None:
 
     compiled = magpy_core.compile(work, backend="inductor", wait=False)
     region = region_of(compiled)
-    trial = Trial()
+    trial = AlternatingCalls()
     ways = captures_trial._Captures(region)
     ways.compiled = launches(2.0, lambda args, kwargs: work(*args))  # type: ignore[method-assign]
     ways.plain = launches(1.0, lambda args, kwargs: work(*args))  # type: ignore[method-assign]
     for _ in range(80):
         tried.call(ways, trial, (torch.ones(3),), {})
     assert trial.pays is False
-    assert set(trial.compiled) == {2.0} and set(trial.plain) == {1.0}
+    assert set(trial.compared.compiled) == {2.0} and set(trial.compared.eager) == {1.0}
     waits = device.waits
     tried.call(ways, trial, (torch.ones(3),), {})
     assert device.waits == waits, "it is known: nothing is timed"
@@ -101,7 +101,7 @@ def test_steps_wait_only_while_they_are_timed(device: Device) -> None:
         steps.now.compiled, steps.now.plain = 1 - number % 2, number % 2
         steps.stepped()
     assert device.waits == 12
-    assert set(steps.compiled) == {1.0} and set(steps.plain) == {2.0}
+    assert set(steps.compared.compiled) == {1.0} and set(steps.compared.eager) == {2.0}
     steps.turns.end()
     steps.stepped()
     assert device.waits == 12

@@ -43,7 +43,7 @@ def test_what_compiled_calls_save() -> None:
 def test_whole_steps_count_where_they_were_timed() -> None:
     steps = Steps()
     steps.are_whole = True
-    steps.plain, steps.compiled = [0.1] * 6, [0.08] * 6
+    steps.compared.eager, steps.compared.compiled = [0.1] * 6, [0.08] * 6
     assert shown_by([region("a", 0.1, 0.01)], steps, 20.0, LastRun()).saves == {"a": pytest.approx(0.2)}
 
 

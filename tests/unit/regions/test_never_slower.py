@@ -44,8 +44,8 @@ def region_of(session: Session, target: Callable[..., Any]) -> Region:
 
 def timed(region: Region, eager: float, compiled: float) -> None:
     """As if each of the calls that are timed had taken so long."""
-    region.times.eager = [eager] * 10
-    region.times.compiled = [compiled] * 10
+    region.times.calls.eager = [eager] * 10
+    region.times.calls.compiled = [compiled] * 10
     region.times.guard = [eager / 1000] * 10
 
 

@@ -111,11 +111,13 @@ def test_steady_calls_alternate() -> None:
     for _ in range(8):
         times.call(stub, (), {})
     assert calls == ["compiled"] * 3 + ["plain", "compiled"] * 2 + ["plain"]
-    assert (len(times.eager), len(times.compiled), len(times.guard)) == (3, 2, 3)
+    assert (len(times.calls.eager), len(times.calls.compiled), len(times.guard)) == (3, 2, 3)
     times._uncut = 0
     for _ in range(100):
         times.call(stub, (), {})
-    assert len(times.eager) == 11 and len(times.compiled) == 10, "only neighbours are compared: later calls may be larger"
+    assert len(times.calls.eager) == 11 and len(times.calls.compiled) == 10, (
+        "only neighbours are compared: later calls may be larger"
+    )
 
 
 def test_retired_captures_took_time_to_compile() -> None:

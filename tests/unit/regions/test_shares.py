@@ -80,4 +80,4 @@ def test_a_step_that_records_is_not_measured(monkeypatch: pytest.MonkeyPatch) ->
     session = Session(mode="observe", backend="eager")
     found = _train(session, Clock(monkeypatch), lambda: 1.0, lambda step: True)
     assert found == []
-    assert session._steps.plain == [10.0] * 11, "the first one records"
+    assert session._steps.compared.eager == [10.0] * 11, "the first one records"

@@ -16,7 +16,7 @@ from magpy_core.findings import Report
 from magpy_core.regions import passes, steps, turns
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
-from magpy_core.regions.timing.alternation import Turns
+from magpy_core.regions.timing.alternation import Alternation
 from magpy_core.regions.timing.passes import BackwardClock, Passes, Sums
 from magpy_core.regions.timing.steps import Steps
 from magpy_core.runner.steps import StepClock, StepsInside
@@ -45,7 +45,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_turns_alternate_after_a_change_and_end() -> None:
-    one = Turns()
+    one = Alternation()
     assert not one.stepped() and not one.is_plain
     one.begin()
     seen = []
@@ -58,7 +58,7 @@ def test_turns_alternate_after_a_change_and_end() -> None:
 
 
 def test_a_program_that_keeps_changing_is_not_timed_for_ever() -> None:
-    one = Turns()
+    one = Alternation()
     plain = 0
     for step in range(1000):
         if step % 20 == 0:
@@ -69,7 +69,7 @@ def test_a_program_that_keeps_changing_is_not_timed_for_ever() -> None:
 
 
 def test_changes_before_anything_was_timed_are_one() -> None:
-    one = Turns()
+    one = Alternation()
     for _ in range(50):
         one.begin()
         one.stepped()

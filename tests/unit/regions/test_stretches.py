@@ -20,7 +20,7 @@ from magpy_core.regions import stretches, tried
 from magpy_core.regions.api import region_of
 from magpy_core.regions.policy.policy import Fallback
 from magpy_core.regions.region import Region
-from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 from magpy_core.regions.timing.region_times import RegionTimes
 from magpy_core.stretches import seam_clock
 from tests.soundness.harness.cuts import without_trials
@@ -325,12 +325,12 @@ def test_a_stretch_that_was_measured_to_be_slower_is_plain_python(monkeypatch: p
 
 @pytest.mark.parametrize("pays", [True, False])
 def test_a_region_whose_stretches_do_not_pay_is_plain_python(pays: bool) -> None:
-    def begin(trial: Trial, now: float, state: Any) -> bool:
+    def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
         trial.pays = pays if state is not None and state[0] >= 2 else None
-        trial.plain, trial.compiled = [0.001], [0.002]
+        trial.compared.eager, trial.compared.compiled = [0.001], [0.002]
         return True
 
-    with mock.patch.object(Trial, "begin", begin):
+    with mock.patch.object(AlternatingCalls, "begin", begin):
         plain, compiled = pair(Clocked)
         for _ in range(14):
             assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
@@ -348,11 +348,11 @@ def test_a_trial_waits_until_no_stretch_takes_turns() -> None:
     """Half of the calls are plain meanwhile, after a check of guards."""
     seen: list[tuple[Any, bool]] = []
 
-    def begin(trial: Trial, now: float, state: Any) -> bool:
+    def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
         seen.append((state, any(part.takes_turns for part in region_of(compiled).fallback.stretches.regions)))  # type: ignore[union-attr]
         return True
 
-    with mock.patch.object(Trial, "begin", begin):
+    with mock.patch.object(AlternatingCalls, "begin", begin):
         _, compiled = pair(Clocked)
         for _ in range(60):
             compiled(torch.ones(1, 8))
@@ -375,11 +375,11 @@ class Recursive(nn.Module):
 def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
     begun = []
 
-    def begin(trial: Trial, now: float, state: Any) -> bool:
+    def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
         begun.append(now)
         return len(begun) % 2 == 0
 
-    with mock.patch.object(Trial, "begin", begin):
+    with mock.patch.object(AlternatingCalls, "begin", begin):
         plain, compiled = pair(Recursive)
         for _ in range(14):
             assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
@@ -394,8 +394,8 @@ def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
     ("owner", "name"),
     [
         (Fallback, "replaces_plain"),
-        (Trial, "begin"),
-        (Trial, "returned"),
+        (AlternatingCalls, "begin"),
+        (AlternatingCalls, "returned"),
         (tried, "_state"),
         (tried, "has_history"),
         (stretches, "slower_on_trial"),
@@ -404,15 +404,15 @@ def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
 def test_an_error_of_ours_in_a_trial_leaves_plain_python(owner: Any, name: str) -> None:
     """Calls that raise are among them: what the program sees is its own exception."""
 
-    def begin(trial: Trial, now: float, state: Any) -> bool:
+    def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
         trial.pays = None if name in ("returned", "has_history") else False
-        trial.plain, trial.compiled = [0.001], [0.002]
+        trial.compared.eager, trial.compared.compiled = [0.001], [0.002]
         return True
 
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("ours")
 
-    with mock.patch.object(Trial, "begin", begin), mock.patch.object(owner, name, fails):
+    with mock.patch.object(AlternatingCalls, "begin", begin), mock.patch.object(owner, name, fails):
         plain, compiled = pair(Clocked)
         for i in range(14):
             x = torch.ones(1, 7 if i in (9, 12) else 8)

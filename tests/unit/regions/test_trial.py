@@ -1,4 +1,4 @@
-"""Whether compiled code pays: the turns of a Trial, on a clock of the test's own."""
+"""Whether compiled code pays: the turns of a AlternatingCalls, on a clock of the test's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from magpy_core.regions.timing.comparison import Trial
+from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 
 _READY = (3, 2)
 
@@ -17,7 +17,7 @@ class Clock:
     """Calls that take ``plain`` or ``compiled`` seconds; each path takes longer by a factor."""
 
     def __init__(self, plain: float, compiled: float, history: bool = False) -> None:
-        self.trial, self.now = Trial(), 0.0
+        self.trial, self.now = AlternatingCalls(), 0.0
         self._plain, self._compiled, self._history = plain, compiled, history
         numbers = random.Random(4)
         self.path: Callable[[], float] = lambda: numbers.choice([1.0, 2.0, 4.0])
@@ -89,4 +89,4 @@ def test_calls_that_raise_are_not_timed() -> None:
             clock.now += 100.0  # and it raises
         clock.call()
     assert clock.trial.pays is True
-    assert len(clock.trial.plain) == len(clock.trial.compiled) and max(clock.trial.plain) < 100.0
+    assert len(clock.trial.compared.eager) == len(clock.trial.compared.compiled) and max(clock.trial.compared.eager) < 100.0

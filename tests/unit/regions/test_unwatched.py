@@ -49,7 +49,7 @@ def test_calls_are_as_many_as_in_the_steps_before() -> None:
     run(steps, regions[:2], 20)
     now = Unwatched(regions, steps)
     assert now.is_calm_since(before)
-    steps.rested(200)
+    steps.add_unobserved(200)
     now.add(regions, before, 200, 1.0)
     assert [one.calls for one in regions] == [230, 460, 0]
     assert capture.plain == (230, 115.0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from magpy_core.regions.timing.watching import Watching
+from magpy_core.regions.timing.observed_windows import ObservedWindows
 
 
-def added(watching: Watching, pairs: int, compiled: float, plain: float, noise: float = 0.0) -> int:
+def added(watching: ObservedWindows, pairs: int, compiled: float, plain: float, noise: float = 0.0) -> int:
     """How many pairs were wanted, of ``pairs``."""
     watching.is_wanted("code")
     for n in range(pairs):
@@ -20,20 +20,20 @@ def added(watching: Watching, pairs: int, compiled: float, plain: float, noise: 
 
 @pytest.mark.parametrize(("compiled", "pays"), [(2.0, False), (0.5, True)])
 def test_a_clear_difference_is_known_soon(compiled: float, pays: bool) -> None:
-    watching = Watching()
+    watching = ObservedWindows()
     assert added(watching, 100, compiled, 1.0) == 6
     assert watching.pays is pays
 
 
 @pytest.mark.parametrize(("compiled", "pays"), [(0.99, False), (0.9, True)])
 def test_what_is_unclear_is_decided_in_the_end(compiled: float, pays: bool) -> None:
-    watching = Watching()
+    watching = ObservedWindows()
     assert added(watching, 100, compiled, 1.0, noise=0.15) == 24
     assert watching.pays is pays
 
 
 def test_other_code_is_compared_anew_from_its_second_window_on() -> None:
-    watching = Watching()
+    watching = ObservedWindows()
     added(watching, 100, 2.0, 1.0)
     assert watching.pays is False
     assert not watching.is_wanted("other code") and watching.pays is None

@@ -35,11 +35,11 @@ class World:
     def is_calm(self) -> bool:
         return self.calm
 
-    def rested(self, steps: int, rate: float) -> None:
+    def add_unobserved(self, steps: int, rate: float) -> None:
         self.rested_steps += steps
         self.rates.append(rate)
 
-    def compares(self) -> bool:
+    def begin_window(self) -> bool:
         return self.wants_comparison
 
     def compared(self, compiled: float, plain: float) -> None:
