@@ -64,6 +64,8 @@ class Limits:
     # -- exploring paths (regions/policy/path_sampling.py)
     paths: int = _limit(2, "paths", "captured whole; each that is tried runs up to the decision that differs")
     path_recordings: int = _limit(3, "recordings", "of calls that a path's guards allow, before it is compiled")
+    calls_before_cut: int = _limit(8, "calls", "cutting a region's functions pays for what is called often")
+    captures_for_one_value: int = _limit(3, "captures", "more of a fragment, because of one value, serve few calls each")
     fewest_decisions: int = _limit(2, "decisions on data", "one has two outcomes, whose graphs are both captured")
 
     def rows(self) -> Iterator[tuple[str, float, str, str]]:

@@ -108,7 +108,7 @@ def _ratio(contender: Contender, base: Contender) -> dict[str, Any]:
 
 def _parts(regions: list[Region]) -> list[Region]:
     """The regions, those of stretches in place of those that were cut."""
-    return [part for region in regions for part in (getattr(region.fallback.stretches, "regions", None) or [region])]
+    return [part for region in regions for part in (getattr(region.policy.fragments, "regions", None) or [region])]
 
 
 def _is_decided(regions: list[Region]) -> bool:
@@ -120,7 +120,7 @@ def _is_decided(regions: list[Region]) -> bool:
 
 def _pay(regions: list[Region]) -> list[bool | None]:
     """Whether stretches pay, of each region that was cut; None: not known yet."""
-    cut = [region.fallback.stretches for region in regions if region.fallback.stretches is not None]
+    cut = [region.policy.fragments for region in regions if region.policy.fragments is not None]
     return [getattr(stretches, "pays", None) for stretches in cut]
 
 

@@ -40,10 +40,6 @@ def _other_path(capture: weakref.ref[Capture], count: Iterator[int]) -> None:
         raise PathsVary
 
 
-def _always_retired(args: Any, kwargs: Any) -> Any:
-    return NotRun.RETIRED
-
-
 _MOST_IN_VAIN = 6  # runs of a graph on the wrong path, if it has served no more calls
 
 
@@ -54,7 +50,6 @@ class Capture:
     def __init__(self, trace: Trace, live: Live, settings: Settings) -> None:
         self.trace = trace
         self.hits = 0
-        self.is_retired = False
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of guards that held, while the region measures
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace, compiled=settings.backend != "eager")
@@ -78,54 +73,66 @@ class Capture:
         take = self.namespace.pop  # a reference cycle would keep the guards' constants alive until the next collection
         self.matches: Callable[[Any, Any], bool] = take("matches")
         self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
-        self.run: Callable[[Any, Any], Any] = take("run")
+        run: Callable[[Any, Any], Any] = take("run")
         take("fits", None)
         take("run_drawing", None)
         take("gather_drawing", None)
-        self._released: Callable[[Any, Any], Any] | None = None  # its ``run``, while it is held
-        self.fast_guard = FastGuard(self, write, may_specialize=bool(code.lines.shapes))
+        self._instead: NotRun | None = None  # what calls that it fits get: HELD, RETIRED; None: it serves them
+        self._checks_nothing = False
+        self.fast_guard = FastGuard(self, run, write, may_specialize=bool(code.lines.shapes))
+        self.select()
 
     @property
     def full_run(self) -> Callable[[Any, Any], Any]:
         """``run`` without the fast guard."""
         return self.fast_guard.full
 
-    def retire(self, *, check_guards: bool) -> None:
-        """From now on, calls that it fits run as plain Python; without ``check_guards``, all calls do."""
-        self._released = None
-        self.fast_guard.retire()
-        matches = self.matches
-        self.run = (
-            (lambda args, kwargs: NotRun.RETIRED if matches(args, kwargs) else MISS) if check_guards else _always_retired
+    def select(self) -> None:
+        """Sets ``run`` and ``matches``, here only: to the fast guard's, unless what fits is not to be served."""
+        self.matches = matches = self.fast_guard.matches
+        instead = self._instead
+        self.run: Callable[[Any, Any], Any] = (
+            self.fast_guard.run if instead is None else lambda args, kwargs: instead if matches(args, kwargs) else MISS
         )
-        self.is_retired = True
+        if self._checks_nothing:
+            self.run = lambda args, kwargs: NotRun.RETIRED
 
-    def doubt(self) -> None:
+    def retire(self, *, check_guards: bool) -> None:
+        """From now on, calls that it fits run in eager mode; without ``check_guards``, all calls do."""
+        self._instead, self._checks_nothing = NotRun.RETIRED, not check_guards
+        self.fast_guard.retire()
+        self.select()
+
+    @property
+    def is_retired(self) -> bool:
+        return self._instead is NotRun.RETIRED
+
+    def require_path_check(self) -> None:
         """Before its compiled code is loaded, a call is to show whether the path is still the recorded one."""
         self._graphs.awaited.may_load = False
 
     @property
-    def asks_to_load(self) -> bool:
+    def needs_path_check(self) -> bool:
         """Whether its compiled code has arrived and waits for that: it is to be held."""
         return self._graphs.awaited.has_arrived and not self._graphs.awaited.may_load
 
     def hold(self) -> None:
-        """Compile nothing yet: calls that it fits run as plain Python."""
-        if self._released is not None:
-            return
-        matches, self._released = self.matches, self.run
-        self.run = lambda args, kwargs: NotRun.HELD if matches(args, kwargs) else MISS
+        """Compile nothing yet: calls that it fits run in eager mode."""
+        if self._instead is None:
+            self._instead = NotRun.HELD
+            self.select()
 
     def release(self) -> None:
         """Undo ``hold``."""
-        if self._released is not None:
-            self.run, self._released = self._released, None
+        if self.is_held:
+            self._instead = None
+            self.select()
             awaited = self._graphs.awaited
             awaited.may_load = awaited.may_load or awaited.has_arrived
 
     @property
     def is_held(self) -> bool:
-        return self._released is not None
+        return self._instead is NotRun.HELD
 
     # -- the operator graph ------------------------------------------------------------------------------------
 

@@ -31,15 +31,15 @@ def _nothing() -> None:
 
 
 class Guarded(Protocol):
-    """A capture with a fast guard, which replaces its ``run`` and ``matches``."""
+    """A capture with a fast guard, which selects the guard's ``run`` and ``matches`` whenever these have changed."""
 
     trace: Trace
     title: str
     namespace: dict[str, Any]
     hits: int
-    run: Callable[[Any, Any], Any]
     matches: Callable[[Any, Any], bool]
 
+    def select(self) -> None: ...
     @property
     def is_ready(self) -> bool: ...
     @property
@@ -47,13 +47,22 @@ class Guarded(Protocol):
 
 
 class FastGuard:
-    """The fast guard of one capture. Holds no strong reference to the capture or to the program's objects."""
+    """The fast guard of one capture, whose calls go to ``run``; ``full`` is the function with the full guard. Holds no
+    strong reference to the capture or to the program's objects."""
 
-    def __init__(self, capture: Guarded, write: Callable[[FirstLevel], CodeWriter], *, may_specialize: bool) -> None:
+    def __init__(
+        self,
+        capture: Guarded,
+        full: Callable[[Any, Any], Any],
+        write: Callable[[FirstLevel], CodeWriter],
+        *,
+        may_specialize: bool,
+    ) -> None:
         self._write, self._may_specialize = write, may_specialize
         self._capture: Callable[[], Guarded | None] = weakref.ref(capture)
         self._reads = capture.trace.refgraph.reads
-        self.full, self._matches = capture.run, capture.matches
+        self.full = self.run = full
+        self.matches = self._matches = capture.matches
         self._volatile: frozenset[str] = frozenset()
         self._wait = 0 if dict_tags.eagerly() else 2  # calls before it is armed; `_left`: how many of them remain
         self._left: float = self._wait
@@ -62,7 +71,7 @@ class FastGuard:
         self._hits_before = 0
         # random numbers are drawn before anything is checked, and caches count what is looked up in them
         if not (capture.trace.draws or capture.trace.counts) and supported():
-            capture.run = self._waiting
+            self.run = self._waiting
 
     # -- what stands in for the capture's ``run`` ----------------------------------------------------------------
 
@@ -114,7 +123,8 @@ class FastGuard:
         capture = self._capture()
         self._left, self._level, self._watch = self._wait, None, None
         if capture is not None:
-            capture.run, capture.matches = self.full if for_good else self._waiting, self._matches
+            self.run, self.matches = self.full if for_good else self._waiting, self._matches
+            capture.select()
 
     def _arm(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """The function with the short guard, if the full guard holds now and the tags cover enough of it."""
@@ -151,6 +161,7 @@ class FastGuard:
         names.update(changed=self._changed, matches_full=self._matches)
         exec(compile(code.lines.fast_functions(), f"<{capture.title}>", "exec"), names)
         # remove the functions from their own globals: a reference cycle would keep the constant tables alive
-        capture.run, capture.matches, _, _ = (names.pop(name) for name in ("run", "matches", "run_short", "check"))
+        self.run, self.matches, _, _ = (names.pop(name) for name in ("run", "matches", "run_short", "check"))
         self._level, self._watch, self._hits_before = level, watch, capture.hits
-        return capture.run
+        capture.select()
+        return self.run

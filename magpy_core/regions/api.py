@@ -90,17 +90,17 @@ class _FullGraphRegion(Region):
             return None  # only this call can't be captured (it filled a cache, say); the next one may be
         if capture is None or not capture.is_complete:
             reasons = [f for f in recorded.findings if f.code.startswith(("MP1", "MP9"))]
-            self.fallback.failure = GraphBreak(self.name, reasons)
+            self.failure = GraphBreak(self.name, reasons)
         return capture
 
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.fallback.failure is not None and self.options.fullgraph:
-            raise self.fallback.failure
+        if self.failure is not None and self.options.fullgraph:
+            raise self.failure
         result = super().dispatch(args, kwargs)
         if not self.options.fullgraph:
             return result
-        if self.fallback.failure is not None:
-            raise self.fallback.failure
+        if self.failure is not None:
+            raise self.failure
         if self.disabled:
             raise GraphBreak(self.name, list(self.findings.values()))
         return result

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.backends.tuning import DEFAULT, Tuning
-from magpy_core.regions.policy.budget import Overhead
+from magpy_core.regions.policy.budget import Budget
 from magpy_core.regions.timing.steps import Steps
 
 
 @dataclass
 class Options:
     """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
-    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's.
+    Inductor compiles is compiled beside the program. ``budget``: bounds what recordings cost. ``steps``: the program's.
     ``on_left``: called with a region after each of its calls that returned.
     ``on_trial``: without ``measure``, captures are timed against plain Python until it is known which is faster.
     ``cut``: given a region that can't be captured whole, cuts its functions into stretches, or returns None.
@@ -27,7 +27,7 @@ class Options:
     measure: bool = False
     same_random: bool = False
     background: bool = False
-    overhead: Overhead | None = None
+    budget: Budget | None = None
     steps: Steps | None = None
     tuning: Tuning = DEFAULT
     dynamic: bool | None = None

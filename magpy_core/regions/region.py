@@ -14,11 +14,8 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from torch import nn
-from torch.nn.parameter import is_lazy
-
 from magpy_core._compat.torch.eval_frame import hide, never_intercept
-from magpy_core._compat.torch.surroundings import foreign, in_cuda_graph
+from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
 from magpy_core.capture.build import Capture
@@ -26,19 +23,16 @@ from magpy_core.capture.outcome import MISS, CaptureFailed, NotRun, PathsVary
 from magpy_core.capture.settings import Settings
 from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported, Unused
 from magpy_core.monitor.hooks import belongs_to_user
-from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
 from magpy_core.recording.recording import Recording
 from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded, Trace
-from magpy_core.refgraph.failure import Failure
 from magpy_core.regions.double_backward import HINTS, watch
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.options import Options
-from magpy_core.regions.policy.policy import Fallback
-from magpy_core.regions.policy.recompile_causes import DECISION, closest_failures, generalise, lasting_failure
-from magpy_core.regions.reports.captures import capture_findings, fused_loss_finding, own_error_finding, recompile_finding
+from magpy_core.regions.policy.policy import Miss, Policy, Sampled
+from magpy_core.regions.reports.captures import capture_findings, fused_loss_finding, own_error_finding
 from magpy_core.regions.reports.performance import performance_findings
 from magpy_core.regions.reports.summary import summarise
 from magpy_core.regions.threads import APART, INSIDE, THREAD
@@ -72,18 +66,18 @@ class Region:
         self.captures: list[Capture] = []
         self.learned = self._nothing_learned()
         self.calls = self.hits = self.recordings = 0
-        self.fallback = Fallback()
+        self.policy = Policy()
         self.log = RegionLog(listeners or Listeners(), doubts_first_call=options.mode == "observe")
         self.times = RegionTimes(options.steps)
 
     @property
     def disabled(self) -> str:
         """Why it runs as plain Python, or empty."""
-        return self.fallback.reason
+        return self.policy.reason
 
     @disabled.setter
     def disabled(self, reason: str) -> None:
-        self.fallback.reason = reason
+        self.policy.close(reason)
 
     @property
     def serves_most(self) -> bool:
@@ -93,12 +87,12 @@ class Region:
     @property
     def waits(self) -> Unused:
         """Why the last call that no capture fitted was not recorded."""
-        return self.fallback.waits
+        return self.policy.waits
 
     @property
     def is_cut(self) -> bool:
         """Whether its calls go to stretches."""
-        return self.fallback.stretches is not None
+        return self.policy.fragments is not None
 
     @property
     def takes_turns(self) -> bool:
@@ -120,7 +114,7 @@ class Region:
         self.log.clear()
         self.learned = self._nothing_learned()
         self.recordings = 0
-        self.fallback = Fallback()
+        self.policy = Policy()
         self.times.trial = None
 
     def _nothing_learned(self) -> Learned:
@@ -132,9 +126,9 @@ class Region:
         before = getattr(THREAD, "depth", 0)
         if before and before != APART:
             return self.target(*args, **kwargs)
-        if self.fallback.stretches is not None:
+        if self.policy.fragments is not None:
             self.calls += 1
-            return self.fallback.stretches(args, kwargs)
+            return self.policy.fragments(args, kwargs)
         return self._outermost(args, kwargs, before)
 
     def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Any:
@@ -159,8 +153,8 @@ class Region:
         if self.options.mode == "compiled":
             start = 0.0
             if self.options.background:
-                if self.times.waiting.skips():
-                    return self._run_plain(self.times.waiting.awaited(), args, kwargs)
+                if self.policy.backoff.skip():
+                    return self._run_plain(self.policy.backoff.awaited(), args, kwargs)
                 start = time.perf_counter()
             for capture in self.captures:
                 try:
@@ -189,10 +183,15 @@ class Region:
             start = 0.0
         return self._miss(args, kwargs, start)
 
+    def code_changed(self, capture: Capture | None = None) -> None:
+        """Other code runs from now on: ``capture``, which is new, or one that has been compiled."""
+        self.times.restart(capture)
+        self.policy.backoff.restart()
+
     def _served_first(self, capture: Capture) -> None:
         """``capture`` has served its first call, so its graphs are compiled."""
-        if self.options.overhead is not None:
-            self.options.overhead.serves(self.id)
+        if self.options.budget is not None:
+            self.options.budget.serves(self.id)
         if self.options.on_trial and self.times.trial is None:
             self.times.trial = CapturesTrial()
         for loss in (loss for loss in capture.fused if loss.saved_bytes):
@@ -204,9 +203,9 @@ class Region:
         if why is NotRun.HELD:
             return self._miss(args, kwargs, start, capture)
         if why is NotRun.NOT_READY and self.options.background:
-            if capture.asks_to_load:
-                self._contain(capture.hold)
-            return self._in_vain(capture, args, kwargs, start)
+            if capture.needs_path_check:
+                self._contain(self.policy.code_arrived, capture)
+            return self._run_uncompiled(capture, args, kwargs, start)
         result = self.target(*args, **kwargs)
         if why is NotRun.RAISED and not (capture.hits or in_cuda_graph()):
             self._contain(self._raised_alone, capture)
@@ -220,12 +219,12 @@ class Region:
                 capture, CaptureFailed("MP902", "The compiled graph of the region raises where plain Python does not.")
             )
 
-    def _in_vain(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
+    def _run_uncompiled(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A plain call for which guards were checked from ``start`` on."""
         checked = time.perf_counter()
         result = self._run_plain(capture, args, kwargs)
-        waited = self.times.waiting.checked_in_vain
-        self._contain(waited, capture, self.hits, checked - start, time.perf_counter() - checked)
+        backoff = self.policy.backoff
+        self._contain(backoff.wasted_check, capture, self.hits, checked - start, time.perf_counter() - checked)
         return result
 
     def _run_plain(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -248,107 +247,37 @@ class Region:
     def _drop(self, capture: Capture, failure: CaptureFailed) -> None:
         """A capture that can't run: the region runs as plain Python from now on, and a finding says so once."""
         self.captures = [c for c in self.captures if c is not capture]
+        self.policy.dropped(self.captures)
         self.times.retired.append(capture)
         if not capture.hits:
-            self.times.waiting.wasted_seconds += capture.background_seconds
+            self.policy.backoff.wasted_seconds += capture.background_seconds
         if isinstance(failure, PathsVary):
             self.learned.holds = False
             self.captures = [c for c in self.captures if not c.holds_writes]
+            self.policy.dropped(self.captures)
             return  # with graphs that are cut there, it may be faster
         if self.learned.withdraw():
             return  # with sizes and numbers as they are, it may be possible
         self.disabled = failure.message
-        self._report(failure.code, failure.message)
+        self.report(failure.code, failure.message)
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float, held: Capture | None = None) -> Any:
         """A call that no capture fits, or only the ``held`` one; if it waits for compiled code, guards were checked from
         ``start`` on."""
-        try:
-            may_record = self.fallback.may_record(self)
-        except Exception as error:  # the monitor must never take the program down
-            self.monitor_failed(error)
-            may_record = False
-        if may_record:
-            if not _recording_lock.acquire(blocking=False):
-                return self.target(*args, **kwargs)
+        if _recording_lock.acquire(blocking=False):
             try:
                 try:
-                    may_record = self._is_to_record(args, kwargs, held)
+                    is_recorded = self.policy.decide(Miss(self, args, kwargs, held))
                 except Exception as error:  # the monitor must never take the program down
                     self.monitor_failed(error)
-                    may_record = False
-                if may_record:
+                    is_recorded = False
+                if is_recorded:
                     return self.record(args, kwargs, held)
             finally:
                 _recording_lock.release()
-        return self._in_vain(held, args, kwargs, start) if start else self.target(*args, **kwargs)
-
-    def _is_to_record(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None) -> bool:
-        """Whether the coming call is to be recorded; if so, it is known from now on what varies."""
-        around = foreign()
-        if around:
-            self.fallback.waits = "surroundings"
-            text = f"{self.name} was called with {around} active, which would see MagPy's own operations: "
-            early = "Call it a few times before the program records a CUDA graph, so that it is compiled by then."
-            hint = early if in_cuda_graph() else "Remove it around the call, or compile what is inside."
-            self._report("MP106", text + "the call ran as plain Python.", hint)
-            return False
-        if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
-            return False  # its first call makes its parameters
-        if self.calls == 1 and self.options.overhead is not None:
-            self.fallback.waits = "called once"
-            return False  # it often creates what later calls find
-        if held is not None:
-            return True
-        fixed = self.recordings > 1 and any(capture.fits_but_for_sizes(args, kwargs) for capture in self.captures)
-        if fixed or self.recordings >= self.options.cache_limit:
-            self._give_up(fixed)
-            return False
-        if self.options.overhead is not None and not self.options.overhead.affords_recording(
-            self.id, lambda: any(failure.dims for failure in closest_failures(self.captures, args, kwargs, self.learned))
-        ):
-            self.fallback.waits = "budget"
-            return False
-        return self._learn(args, kwargs)
-
-    def _give_up(self, fixed: bool) -> None:
-        last = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""
-        changed = "; its compiler makes code for single sizes" if fixed else last
-        self.disabled = f"{self.recordings} captures"
-        self._report(
-            "MP203", f"{self.name} was captured {self.recordings} times and runs as plain Python from now on{changed}."
-        )
+        return self._run_uncompiled(held, args, kwargs, start) if start else self.target(*args, **kwargs)
 
     # -- recording ---------------------------------------------------------------------------------------------
-
-    def _learn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Find out why no capture fits, and what to carry symbolically from now on. Returns whether to record."""
-        if not self.captures:
-            return True
-        failures = closest_failures(self.captures, args, kwargs, self.learned)
-        lasting = lasting_failure(self.captures[0], args, kwargs, self.learned)
-        learned = generalise(self.learned, failures, sizes=self.options.dynamic is not False)
-        return self._captures_again(failures, learned, lasting)
-
-    def _captures_again(self, failures: list[Failure], learned: list[Failure], lasting: Failure | None = None) -> bool:
-        """Report why there is one more capture: ``failures``, of which what has been ``learned`` fails no more. False: the
-        region is cut instead. ``lasting``: of the newest capture."""
-        others = [f for f in failures if f not in learned]
-        first = (others or failures)[0]
-        place = first.location
-        if place is None or not is_user_file(place.file):
-            place = self.location
-        cause = lasting or first
-        self.log.varied[cause.location] += bool(lasting or others)
-        if self.fallback.replaces_captures(self, cause.location):
-            return False
-        self.recompiles.append(
-            Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
-        )
-        for failure in learned + others[:1]:
-            found = recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1)
-            self.log.causes.append(self.log.add(found))
-        return True
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None = None) -> Any:
         """One monitored run; its result or exception is the caller's. ``held``: the capture that fits the call."""
@@ -361,9 +290,9 @@ class Region:
             causes += self.log.causes
             self.log.causes = []
             seconds = time.perf_counter() - start
-            if self.options.overhead is not None:
+            if self.options.budget is not None:
                 confirms = capture is None and held in self.captures
-                self.options.overhead.recorded(self.id, seconds, confirms=confirms)
+                self.options.budget.recorded(self.id, seconds, confirms=confirms)
             if causes:
                 self.times.costs.recaptured(causes, seconds, capture)
             if capture is not None and self._backend != "eager":
@@ -407,9 +336,9 @@ class Region:
             # under the monitor no longer reproducible. On an accelerator it does.
             same_random = self.options.same_random or ((beside or self.options.measure) and background.available())
             settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning)
-            if (overhead := self.options.overhead) is not None:
-                affords = partial(overhead.affords_loading, region=self.id)
-                worthwhile = partial(overhead.is_worthwhile, self.times.waiting)
+            if (budget := self.options.budget) is not None:
+                affords = partial(budget.affords_loading, region=self.id)
+                worthwhile = partial(budget.is_worthwhile, self.policy.backoff)
                 settings = replace(settings, affords=affords, is_worthwhile=worthwhile)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
@@ -424,8 +353,8 @@ class Region:
         self.log.obstacles = recorded.obstacles + (self.log.obstacles if capture is not None else [])
         if capture is not None:
             self.captures = [capture, *self.captures]
-            self.fallback.explores(self, capture)
-            self.times.restart(capture)
+            self.policy.captured(self, capture)
+            self.code_changed(capture)
         elif refused and not is_in_doubt:
             self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
         if self.log.listeners.on_region is not None:
@@ -434,17 +363,16 @@ class Region:
 
     def _is_other_path(self, trace: Trace | None, held: Capture) -> bool:
         """A call that the ``held`` capture fits was recorded: whether to capture it as well. ``trace`` None: it can't be."""
-        exploration, has_arrived = self.fallback.exploration, held.asks_to_load
-        exploration.recorded(self.captures)
+        sampled = self.policy.sampled(self, trace, held)
+        if sampled is Sampled.KNOWN:
+            return False
         if trace is None:
             return True
-        if exploration.is_known(trace, [held] if has_arrived else self.captures):
-            return False
         self.recordings += 1
-        if held.holds_writes and (has_arrived or exploration.is_one_too_many(self.captures)):
+        if sampled is Sampled.VARYING:
             self._drop(held, PathsVary())
             return False
-        return self._captures_again([DECISION], [])
+        return self.policy.other_path(self)
 
     @property
     def _backend(self) -> str:
@@ -464,12 +392,14 @@ class Region:
             self.learned.twice = True
             self.times.retired += self.captures
             self.captures = []
+            self.policy.dropped(self.captures)
             text = f"Results of {self.name} are differentiated {how}: its graphs run operator by operator, not compiled."
-            self._report("MP913", text, HINTS[how])
+            self.report("MP913", text, HINTS[how])
 
     # -- reporting ---------------------------------------------------------------------------------------------
 
-    def _report(self, code: str, text: str, hint: str = "") -> None:
+    def report(self, code: str, text: str, hint: str = "") -> None:
+        """A finding about the region as a whole."""
         self.log.add(Finding(code, text, self.location, hint=hint, region=self.id))
 
     def monitor_failed(self, error: Exception) -> None:
@@ -497,7 +427,7 @@ class Region:
         for finding in performance_findings(self, steps):
             self.log.add(finding)
         costs = self.times.costs
-        seams = self.fallback.stretches.timed_seams if self.fallback.stretches is not None else None
+        seams = self.policy.fragments.timed_seams if self.policy.fragments is not None else None
         self.log.notify(costs.assign(self.findings.values(), self.times.calls.compiled, self.calls, steps, seams))
 
     def summary(self) -> RegionSummary:

@@ -17,9 +17,9 @@ from magpy_core.regions.fragments.step_functions import StepFunction, StepFuncti
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
-from magpy_core.regions.policy.budget import Overhead
+from magpy_core.regions.policy.budget import Budget
 from magpy_core.regions.policy.history import Kept, LastRun
-from magpy_core.regions.policy.sampling import Unwatched
+from magpy_core.regions.policy.sampling import CallSample
 from magpy_core.regions.policy.savings import shown_by
 from magpy_core.regions.region import Region
 from magpy_core.regions.reports.cost_share import relate
@@ -59,7 +59,7 @@ class Session:
         background = background and not waits_by_default()
         self._kept = Kept(command) if command and mode == "compiled" and backend == "inductor" else None
         self._last_run, self._began = self._kept.read() if self._kept is not None else LastRun(), time.monotonic()
-        overhead = Overhead(self._last_run) if background else None
+        budget = Budget(self._last_run) if background else None
         ACCOUNT.expect(self._last_run.seconds)
         self._steps = Steps(self._steps_ended, observes=mode == "observe")
         self._in_turn = InTurn()  # what ends steps: a program may train in several threads
@@ -69,13 +69,13 @@ class Session:
             cache_limit,
             measure=measure,
             background=background,
-            overhead=overhead,
+            budget=budget,
             steps=self._steps,
             tuning=tuning,
             on_left=on_left,
             cut=lambda region: cut(region, self._add_stretch),
         )
-        self._looks = (Unwatched((), self._steps), Unwatched((), self._steps))
+        self._looks = (CallSample((), self._steps), CallSample((), self._steps))
         self.current_step = 0
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}
@@ -137,13 +137,13 @@ class Session:
         """Every region now: other threads may add some."""
         return list(self._regions.values())
 
-    def is_calm(self) -> bool:
+    def end_sample(self) -> bool:
         """Whether all calls of regions since the last time this was asked ran in plain Python, and nothing was recorded."""
-        if self.options.overhead is None:
+        if self.options.budget is None:
             return False
-        before, now = self._looks[1], Unwatched(self._all, self._steps)
+        before, now = self._looks[1], CallSample(self._all, self._steps)
         self._looks = (before, now)
-        return now.is_calm_since(before)
+        return now.all_eager_since(before)
 
     def add_unobserved(self, steps: int, rate: float) -> None:
         """``steps`` steps that nothing has looked at, after calls that were calm, and ``rate`` times as many calls."""
@@ -154,19 +154,15 @@ class Session:
         self._steps.add_unobserved(steps)
         regions = self._all
         now.add(regions, before, steps, rate)
-        self._looks = (now, Unwatched(regions, self._steps))
+        self._looks = (now, CallSample(regions, self._steps))
 
     def begin_window(self) -> bool:
-        """A window of calls has ended. Whether calls with compiled code are to be compared with a window of calls that nothing
-        observes, which begins."""
+        """A window of calls with compiled code has ended. Returns whether it is to be compared with a window of calls that
+        nothing observes, which begins."""
         regions = self._all
         ready = sum(capture.is_ready for region in regions for capture in region.captures)
         state = (sum(region.recordings for region in regions), ready)
-        windows = self._steps.windows
-        if windows.is_news(state):
-            windows.restart(state)
-            return False
-        return windows.compared.pays is None and not self._steps.turns.is_open
+        return self._steps.windows.next_window(state) and not self._steps.turns.is_open
 
     def compared(self, compiled: float, plain: float) -> None:
         """Seconds of a call with compiled code, and of one that nothing looks at."""
@@ -182,7 +178,7 @@ class Session:
             region.times.stepped(kind, number)
         if enough:
             self._steps.turns.end()
-            for region in self._slower() if self.options.overhead is not None else ():
+            for region in self._slower() if self.options.budget is not None else ():
                 region.retire()
 
     def _slower(self) -> list[Region]:

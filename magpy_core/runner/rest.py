@@ -24,7 +24,7 @@ _MOST = 128 * _WINDOW
 
 
 class Session(Protocol):
-    def is_calm(self) -> bool: ...
+    def end_sample(self) -> bool: ...
     def add_unobserved(self, steps: int, rate: float) -> None: ...
     def begin_window(self) -> bool: ...
     def compared(self, compiled: float, plain: float) -> None: ...
@@ -90,7 +90,7 @@ class Rest:
         session = self._session()
         share = _WINDOW * _COST_S / max(seconds, 1e-6)
         if session is not None and share > _SHARE:
-            if session.is_calm():
+            if session.end_sample():
                 self._begin(min(_MOST, int(_WINDOW * _LONGEST_S / max(seconds, 1e-6))))
             elif share > _SHARE_SERVED and session.begin_window():
                 self._beside = seconds

@@ -29,12 +29,13 @@ from tests.unit.engine_pair import same
 STAGES = ("magpy_core.regions.", "magpy_core.stretches.")
 HOLDERS = {  # of handlers
     "RegionTimes.call", "RegionTimes.observed", "BackwardClock._leave", "Region._contain", "Region._rerun",
-    "Region._in_vain", "Region._run_plain", "Stretches.__call__", "Stretches.compiled", "Stretches._begun",
+    "Region._run_uncompiled", "Region._run_plain", "Stretches.__call__", "Stretches.compiled", "Stretches._begun",
     "Stretches._ended", "Stretches.served_for", "_Served.call", "_Served._entry_of", "call", "_take_turn",
     "_Receiver.__matmul__", "_Begin.__matmul__", "_End.__matmul__", "_plain",
 }  # fmt: skip
 TOO_SMALL = {  # to fail: they compare, count, or move one value
-    "Waiting.skips", "Waiting.awaited", "AlternatingCalls.is_of_this_thread", "SeamClock.is_running", "SeamClock.ran_other", "busy",
+    "GuardBackoff.skip", "GuardBackoff.awaited", "AlternatingCalls.is_of_this_thread", "SeamClock.is_running",
+    "SeamClock.ran_other", "busy",
     "_clock", "GapClock.__enter__", "GapClock.__exit__", "_Watched.begin", "_Watched.end", "_Watched._call", "Moved.call",
     "_move", "_unbind",
 }  # fmt: skip

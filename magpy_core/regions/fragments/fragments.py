@@ -224,9 +224,9 @@ class _Served:
         if found is None:
             return function()
         moved, entry = found
-        waiting = entry.region.times.waiting
-        if waiting.skips():
-            return _plain(function, waiting.awaited(), entry.region)
+        backoff = entry.region.policy.backoff
+        if backoff.skip():
+            return _plain(function, backoff.awaited(), entry.region)
         result = moved.call(function, entry.region)
         try:
             self._returned(entry, result)

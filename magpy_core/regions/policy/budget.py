@@ -1,4 +1,4 @@
-"""What recordings, and loading compiled code, cost a program, whose calls wait for them. Key type: Overhead.
+"""What recordings, and loading compiled code, cost a program, whose calls wait for them. Key type: Budget.
 
 The cost stays in proportion to the time that the program has run, so that a program that keeps changing (another path or
 value in most calls) is hardly slower than in plain Python.
@@ -11,18 +11,20 @@ from collections.abc import Callable
 
 from magpy_core._compat.torch.fake import symbolic_sizes_imported
 from magpy_core.limits import LIMITS
-from magpy_core.regions.policy.guard_backoff import Waiting
+from magpy_core.regions.policy.guard_backoff import GuardBackoff
 from magpy_core.regions.policy.history import LastRun
 
 
-class Overhead:
-    """The seconds spent, of all regions of a session. ``last``: the last run of the same command."""
+class Budget:
+    """The seconds spent, of all regions of a session. ``last``: the last run of the same command; ``now``: the clock,
+    in seconds."""
 
-    def __init__(self, last: LastRun | None = None) -> None:
+    def __init__(self, last: LastRun | None = None, now: Callable[[], float] | None = None) -> None:
         self._last_run = last or LastRun()
-        self._began = time.monotonic()
+        self._now = now or time.monotonic
+        self._began = self._now()
         self._last: dict[str, float] = {}  # seconds of a region's last recording
-        self._in_vain: dict[str, int] = {}  # recordings of a region that none of its captures has served a call since
+        self._wasted: dict[str, int] = {}  # recordings of a region that none of its captures has served a call since
         self._sized: set[str] = set()  # regions whose sizes vary
         self.spent = 0.0
 
@@ -33,25 +35,25 @@ class Overhead:
         """``confirms``: it shows that a capture of ``region`` would serve."""
         self.spent += seconds
         self._last[region] = seconds
-        self._in_vain[region] = self._in_vain.get(region, 0) + (not confirms)
+        self._wasted[region] = self._wasted.get(region, 0) + (not confirms)
 
     def serves(self, region: str) -> None:
         """A capture of ``region`` has served a call."""
-        self._in_vain[region] = 0
+        self._wasted[region] = 0
 
     def affords(self, seconds: float, unnoticed: float = LIMITS.load_at_once, region: str = "") -> bool:
         """Whether a program that ends right after spending ``seconds`` would hardly have lost, or one that takes as long as
         the last run; later it may afford them, if not now."""
-        is_in_vain = self._in_vain.get(region, 0) >= LIMITS.wasted_recordings
-        share = (LIMITS.wasted_share if is_in_vain else LIMITS.record_share) * (time.monotonic() - self._began)
-        if region and not is_in_vain and self._last_run.may_save(region):
+        is_wasted = self._wasted.get(region, 0) >= LIMITS.wasted_recordings
+        share = (LIMITS.wasted_share if is_wasted else LIMITS.record_share) * (self._now() - self._began)
+        if region and not is_wasted and self._last_run.may_save(region):
             ahead = LIMITS.record_share if region in self._last_run.saves else LIMITS.untimed_share
             share = max(share, min(ahead * self._last_run.seconds, LIMITS.most_ahead))
         return self.spent + seconds <= unnoticed + share
 
     def _pays(self, region: str, seconds: float) -> bool:
         """Whether the last run has shown that ``region`` will save all that has been spent, and ``seconds``, twice over."""
-        return self.spent + seconds <= LIMITS.most_gain * self._last_run.still_saved(region, time.monotonic() - self._began)
+        return self.spent + seconds <= LIMITS.most_gain * self._last_run.still_saved(region, self._now() - self._began)
 
     def affords_loading(self, seconds: float, plain_seconds: float, region: str = "") -> bool:
         """Whether to load code of ``region``, which takes ``seconds``, for calls that have taken ``plain_seconds``: code
@@ -70,17 +72,17 @@ class Overhead:
         return self._affords_to_record(region, seconds + LIMITS.import_sizes)
 
     def _affords_to_record(self, region: str, seconds: float) -> bool:
-        left = self._last_run.seconds - (time.monotonic() - self._began)
+        left = self._last_run.seconds - (self._now() - self._began)
         if 0.0 < left < LIMITS.least_left * seconds:
             return False
         return self.affords(seconds, LIMITS.record_at_once, region) or self._pays(region, seconds)
 
     @staticmethod
-    def is_worthwhile(waiting: Waiting, seconds: float, elapsed: float) -> bool:
+    def is_worthwhile(backoff: GuardBackoff, seconds: float, elapsed: float) -> bool:
         """Whether to compile a capture whose calls have taken ``seconds`` of the ``elapsed`` ones since it was recorded.
-        ``waiting``: which of the region's calls captures fit.
+        ``backoff``: which of the region's calls captures fit.
         Compiling takes no time from the program, but caches and memory, which slows it by some percent meanwhile; so if
         code was compiled in vain before, it has to wait."""
-        if waiting.fits_few or elapsed < LIMITS.wait_per_wasted * waiting.wasted_seconds:
+        if backoff.fits_few or elapsed < LIMITS.wait_per_wasted * backoff.wasted_seconds:
             return False
         return elapsed < LIMITS.region_share_after or seconds >= LIMITS.least_region_share * elapsed

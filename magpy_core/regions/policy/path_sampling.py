@@ -1,4 +1,4 @@
-"""Which paths a region takes, found out before anything is compiled. Key type: Exploration.
+"""Which paths a region takes, found out before anything is compiled. Key type: PathSampling.
 
 A graph that depends on decisions on data serves one path. Compiling it may take a minute, and each decision may double the
 number of paths. So a few calls that its guards allow are recorded first, as the program can afford it: if they take the same
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from magpy_core.recording.trace import Trace
 
 
-class Exploration:
+class PathSampling:
     """Of one region. A capture that it holds is not compiled: calls that fit it are recorded once more."""
 
     def __init__(self) -> None:
         self._left = LIMITS.path_recordings
 
-    def holds(self, capture: Capture) -> None:
+    def add(self, capture: Capture) -> None:
         """``capture`` is new: it is held if its paths are to be explored."""
         if len(path_of(capture.trace)) >= LIMITS.fewest_decisions:
-            capture.doubt()
+            capture.require_path_check()
             if self._left:
                 capture.hold()
 
@@ -42,11 +42,10 @@ class Exploration:
         """Whether those of ``captures`` are all the paths whose graphs are to be captured whole."""
         return len({path_of(capture.trace) for capture in captures}) >= LIMITS.paths
 
-    def recorded(self, captures: Iterable[Capture]) -> None:
-        """A call that a held capture fits was recorded."""
+    def sampled(self) -> bool:
+        """A call that a held capture fits was recorded. Whether these were enough."""
         self._left -= 1
-        if self._left <= 0:
-            self.end(captures)
+        return self._left <= 0
 
     def shorten(self) -> None:
         """The program can't afford a recording now: a single one later tells as much as several in a row."""

@@ -1,19 +1,35 @@
-"""What a region runs that can't be captured whole, or not worth it: plain Python, or stretches. Key type: Fallback."""
+"""What a region does with a call that no capture serves: record it, run it in eager mode, or cut the region's functions.
+
+One region has one policy, which alone writes the region's phase (``phase.py``). `decide` asks the rules of ``_RULES`` in
+order; the first that refuses says why. What a call costs is the budget's to know (``budget.py``), which calls check guards
+at all the back-off's (``guard_backoff.py``), and how many paths there are the samples' (``path_sampling.py``).
+Key types: Policy, Miss.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Protocol
 
-from magpy_core.capture.build import Capture
-from magpy_core.findings import Location, Unused
-from magpy_core.limits import LIMITS
-from magpy_core.regions.policy.path_sampling import Exploration, path_of
-from magpy_core.regions.region_protocol import RegionView
-from magpy_core.stretches.seam_clock import SeamClock
+from torch import nn
+from torch.nn.parameter import is_lazy
 
-_FEWEST_CALLS = 8  # of a region that is worth cutting
-_MOST_VARIED = 3  # more captures of a stretch because of one value
+from magpy_core._compat.torch.surroundings import foreign, in_cuda_graph
+from magpy_core.capture.build import Capture
+from magpy_core.findings import Location, Recompile, Unused
+from magpy_core.limits import LIMITS
+from magpy_core.monitor.positions import is_user_file
+from magpy_core.recording.trace import Trace
+from magpy_core.refgraph.failure import Failure
+from magpy_core.regions.policy.guard_backoff import GuardBackoff
+from magpy_core.regions.policy.path_sampling import PathSampling, path_of
+from magpy_core.regions.policy.phase import NEXT, Phase
+from magpy_core.regions.policy.recompile_causes import DECISION, closest_failures, generalise, lasting_failure
+from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.reports.captures import recompile_finding
+from magpy_core.stretches.seam_clock import SeamClock
 
 
 class Replacement(Protocol):
@@ -25,64 +41,240 @@ class Replacement(Protocol):
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
 
 
-@dataclass
-class Fallback:
-    """``reason``: why the region can't be captured, or empty; ``failure``: what is raised instead, under ``fullgraph``;
-    ``stretches``: what its calls go to, if its functions were cut; ``exploration``: whether captures are compiled;
-    ``waits``: why the last call that no capture fitted was not recorded."""
+@dataclass(frozen=True)
+class Miss:
+    """A call of ``region`` that no capture serves. ``held``: the capture that fits it, but is held."""
 
-    reason: str = ""
-    failure: Exception | None = None
-    stretches: Replacement | None = None
-    exploration: Exploration = field(default_factory=Exploration)
-    waits: Unused = ""
-    _is_chosen: bool = False
+    region: RegionView
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    held: Capture | None = None
 
-    def may_record(self, region: RegionView) -> bool:
-        """Whether a call of ``region`` that no captures serve can be recorded, and the program can afford it now."""
-        self.replaces_plain(region)
-        if self.reason:
-            self.exploration.end(region.captures)
+
+class Sampled(Enum):
+    """What a call shows that a held capture fits, and that was recorded once more."""
+
+    KNOWN = "it takes the path of a capture"
+    NEW = "it takes a path of its own"
+    VARYING = "which path it takes changes from call to call: a capture that holds its writes would serve few"
+
+
+class Policy:
+    """``phase``: the region's, written here only. ``reason``: why nothing more is recorded, or empty. ``waits``: why the
+    last call that no capture fitted was not recorded. ``fragments``: what calls go to, if the functions were cut."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.WARM_UP
+        self.reason = ""
+        self.waits: Unused = ""
+        self.fragments: Replacement | None = None
+        self.backoff = GuardBackoff()
+        self.paths = PathSampling()
+        self._was_cut = False  # or there was nothing to cut
+
+    def _enter(self, phase: Phase) -> None:
+        if phase is not self.phase:
+            assert phase in NEXT[self.phase], f"{phase} does not follow {self.phase}"
+            self.phase = phase
+
+    # -- a call that no capture serves --------------------------------------------------------------------------
+
+    def decide(self, miss: Miss) -> bool:
+        """Whether to record the call. If so, it is known from now on what varies."""
+        for refuse in _RULES:
+            if (why := refuse(self, miss)) is not None:
+                self.waits = why
+                return False
+        return True
+
+    def _closed(self, miss: Miss) -> Unused | None:
+        """Nothing more is recorded; from some call on, fragments may be instead."""
+        if not self.reason:
+            return None
+        region = miss.region
+        if region.calls >= LIMITS.calls_before_cut and not region.serves_most:
+            self._cut(region)
+        self._end_sampling(region.captures)
+        return self.waits
+
+    def _over_budget(self, miss: Miss) -> Unused | None:
+        budget = miss.region.options.budget
+        if budget is None or budget.affords_recording(miss.region.id):
+            return None
+        self.paths.shorten()
+        return "budget"
+
+    def _observed_by_others(self, miss: Miss) -> Unused | None:
+        """The program would see the monitor's own operations."""
+        around = foreign()
+        if not around:
+            return None
+        region = miss.region
+        text = f"{region.name} was called with {around} active, which would see MagPy's own operations: "
+        early = "Call it a few times before the program records a CUDA graph, so that it is compiled by then."
+        hint = early if in_cuda_graph() else "Remove it around the call, or compile what is inside."
+        region.report("MP106", text + "the call ran as plain Python.", hint)
+        return "surroundings"
+
+    def _not_initialized(self, miss: Miss) -> Unused | None:
+        """The call makes the module's parameters."""
+        module = miss.args[0] if miss.args else None
+        return self.waits if isinstance(module, nn.Module) and any(map(is_lazy, module.parameters())) else None
+
+    def _first_call(self, miss: Miss) -> Unused | None:
+        if self.phase is Phase.WARM_UP and miss.region.calls == 1 and miss.region.options.budget is not None:
+            return "called once"
+        if self.phase is Phase.WARM_UP:
+            self._enter(Phase.RECORD)
+        return None
+
+    def _too_many(self, miss: Miss) -> Unused | None:
+        region = miss.region
+        if miss.held is not None:
+            return None
+        fixed = region.recordings > 1 and any(c.fits_but_for_sizes(miss.args, miss.kwargs) for c in region.captures)
+        if not fixed and region.recordings < region.options.cache_limit:
+            return None
+        last = f"; last changed: `{region.log.recompiles[-1].name}`" if region.log.recompiles else ""
+        changed = "; its compiler makes code for single sizes" if fixed else last
+        self.close(f"{region.recordings} captures")
+        text = f"{region.name} was captured {region.recordings} times and runs as plain Python from now on{changed}."
+        region.report("MP203", text)
+        return self.waits
+
+    def _over_budget_with_sizes(self, miss: Miss) -> Unused | None:
+        region, budget = miss.region, miss.region.options.budget
+        if miss.held is not None or budget is None:
+            return None
+
+        def other_sizes() -> bool:
+            return any(f.dims for f in closest_failures(region.captures, miss.args, miss.kwargs, region.learned))
+
+        return None if budget.affords_recording(region.id, other_sizes) else "budget"
+
+    def _on_another_path(self, miss: Miss) -> Unused | None:
+        """Learns what varies. The region is cut instead, where it takes too many paths."""
+        region = miss.region
+        if miss.held is not None or not region.captures:
+            return None
+        failures = closest_failures(region.captures, miss.args, miss.kwargs, region.learned)
+        lasting = lasting_failure(region.captures[0], miss.args, miss.kwargs, region.learned)
+        learned = generalise(region.learned, failures, sizes=region.options.dynamic is not False)
+        return None if self._explain_recompile(region, failures, learned, lasting) else self.waits
+
+    def _explain_recompile(
+        self, region: RegionView, failures: list[Failure], learned: list[Failure], lasting: Failure | None = None
+    ) -> bool:
+        """Report why there is one more capture: ``failures``, of which what has been ``learned`` fails no more. False: the
+        region is cut instead. ``lasting``: of the newest capture."""
+        others = [f for f in failures if f not in learned]
+        first = (others or failures)[0]
+        place = first.location
+        if place is None or not is_user_file(place.file):
+            place = region.location
+        cause = lasting or first
+        log = region.log
+        log.varied[cause.location] += bool(lasting or others)
+        if self._cut_instead(region, cause.location):
             return False
-        overhead = region.options.overhead
-        if overhead is None or overhead.affords_recording(region.id):
-            return True
-        self.exploration.shorten()
-        self.waits = "budget"
-        return False
+        log.recompiles.append(
+            Recompile(region.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
+        )
+        for failure in learned + others[:1]:
+            found = recompile_finding(region, failure, failure in learned, region.recordings, len(others) - 1)
+            log.causes.append(log.add(found))
+        return True
 
-    def replaces_plain(self, region: RegionView) -> bool:
-        """Whether calls of ``region``, if it is plain Python now, go to stretches from now on."""
-        if self.reason and region.calls >= _FEWEST_CALLS and not region.serves_most:
-            return self._choose(region)
-        return False
+    # -- what has happened --------------------------------------------------------------------------------------
 
-    def replaces_captures(self, region: RegionView, place: Location | None) -> bool:
-        """Whether calls of ``region`` go to stretches from now on, instead of one more capture. Captures of other paths
+    def captured(self, region: RegionView, capture: Capture) -> None:
+        """``capture`` is new. Whether it is worth compiling is found out first, if the region can be cut instead."""
+        options = region.options
+        compiles = options.mode == "compiled" and options.backend == "inductor"
+        if compiles and options.cut is not None and not options.fullgraph:
+            self.paths.add(capture)
+        if self.phase in (Phase.WARM_UP, Phase.RECORD, Phase.SAMPLE, Phase.SERVE):
+            if self.phase is Phase.WARM_UP:
+                self._enter(Phase.RECORD)
+            self._enter(Phase.SAMPLE if capture.is_held else Phase.SERVE)
+
+    def sampled(self, region: RegionView, trace: Trace | None, held: Capture) -> Sampled:
+        """A call that the ``held`` capture fits was recorded. ``trace`` None: it can't be captured."""
+        has_arrived = held.needs_path_check
+        if self.paths.sampled():
+            self._end_sampling(region.captures)
+        if trace is not None and self.paths.is_known(trace, [held] if has_arrived else region.captures):
+            return Sampled.KNOWN
+        if trace is not None and held.holds_writes and (has_arrived or self.paths.is_one_too_many(region.captures)):
+            return Sampled.VARYING
+        return Sampled.NEW
+
+    def other_path(self, region: RegionView) -> bool:
+        """A sampled call took a path of its own. Whether it is captured as well; the region is cut instead, where it takes
+        too many."""
+        return self._explain_recompile(region, [DECISION], [])
+
+    def code_arrived(self, capture: Capture) -> None:
+        """Code for a path that is in doubt: one more call is recorded before it is loaded."""
+        capture.hold()
+        if self.phase is Phase.SERVE:
+            self._enter(Phase.SAMPLE)
+
+    def dropped(self, captures: Sequence[Capture]) -> None:
+        """A capture can't run, or all were given up: ``captures`` are left."""
+        if not captures and self.phase in (Phase.SAMPLE, Phase.SERVE):
+            self._enter(Phase.RECORD)
+
+    def close(self, reason: str) -> None:
+        """Nothing more is recorded."""
+        self.reason = reason
+        if self.phase is not Phase.FRAGMENTS:
+            self._enter(Phase.EAGER)
+
+    def cut_into(self, fragments: Replacement, reason: str) -> None:
+        """The region's functions are cut: its calls go to ``fragments``."""
+        self.reason = self.reason or reason
+        self._enter(Phase.FRAGMENTS)
+        self.fragments = fragments
+
+    def _end_sampling(self, captures: Iterable[Capture]) -> None:
+        """Captures are compiled from now on."""
+        self.paths.end(captures)
+        if self.phase is Phase.SAMPLE:
+            self._enter(Phase.SERVE)
+
+    def _cut_instead(self, region: RegionView, place: Location | None) -> bool:
+        """Whether calls of ``region`` go to fragments from now on, instead of one more capture. Captures of other paths
         start with equal graphs, which run once for each capture that is tried. ``place``: where the value was read that
         makes the capture necessary; None: the call takes another path."""
         if region.options.cut is None:
             return False
         paths = len({path_of(capture.trace) for capture in region.captures if not capture.is_complete})
         if paths + (place is None) > LIMITS.paths:
-            return self._choose(region, f"more than {LIMITS.paths} paths")
-        if region.kind == "stretch" and region.log.varied[place] > _MOST_VARIED and not region.serves_most:
-            return self._choose(region, "captured too often because of one value")
+            return self._cut(region, f"more than {LIMITS.paths} paths")
+        if region.kind == "stretch" and region.log.varied[place] > LIMITS.captures_for_one_value and not region.serves_most:
+            return self._cut(region, "captured too often because of one value")
         return False
 
-    def explores(self, region: RegionView, capture: Capture) -> None:
-        """``capture`` is new: whether it is worth compiling may be found out first, if the region can be cut instead."""
+    def _cut(self, region: RegionView, reason: str = "") -> bool:
+        """Cut the functions of ``region``, once. ``reason``: why, if nothing is yet. Returns whether they were cut."""
         options = region.options
-        compiles = options.mode == "compiled" and options.backend == "inductor"
-        if compiles and options.cut is not None and not options.fullgraph:
-            self.exploration.holds(capture)
+        if not self._was_cut and options.cut is not None and options.mode == "compiled" and not options.fullgraph:
+            self._was_cut = True
+            fragments = options.cut(region)
+            if fragments is not None:
+                self.cut_into(fragments, reason)
+        return self.fragments is not None
 
-    def _choose(self, region: RegionView, reason: str = "") -> bool:
-        """Cut the functions of ``region``, once. ``reason``: why, if it is not plain Python yet."""
-        options = region.options
-        if not self._is_chosen and options.cut is not None and options.mode == "compiled" and not options.fullgraph:
-            self._is_chosen = True
-            self.stretches = options.cut(region)
-            if self.stretches is not None:
-                self.reason = self.reason or reason
-        return self.stretches is not None
+
+_RULES: tuple[Callable[[Policy, Miss], Unused | None], ...] = (
+    Policy._closed,
+    Policy._over_budget,
+    Policy._observed_by_others,
+    Policy._not_initialized,
+    Policy._first_call,
+    Policy._too_many,
+    Policy._over_budget_with_sizes,
+    Policy._on_another_path,
+)
+"""Each returns why the call is not recorded, or None. Later ones cost more, and learn from the call."""

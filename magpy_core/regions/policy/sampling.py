@@ -1,16 +1,24 @@
 """Calls and steps of a program that nothing has looked at: they are taken to be like those that were looked at before.
 
-Key type: Unwatched.
+Key type: CallSample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from magpy_core.capture.build import Capture
+from magpy_core.regions.policy.policy import Policy
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.steps import Steps
+
+
+class Sampled(RegionView, Protocol):
+    """A region, with its policy."""
+
+    policy: Policy
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,7 @@ class _Seen:
     plain_seconds: float
 
 
-class Unwatched:
+class CallSample:
     """Compares two looks at the regions, each after some calls that were looked at."""
 
     def __init__(self, regions: Iterable[RegionView], steps: Steps) -> None:
@@ -34,11 +42,11 @@ class Unwatched:
             plain = [capture.plain for capture in region.captures]
             self._seen[region.id] = _Seen(region.calls, sum(n for n, _ in plain), sum(seconds for _, seconds in plain))
 
-    def is_calm_since(self, before: Unwatched) -> bool:
+    def all_eager_since(self, before: CallSample) -> bool:
         """Whether all calls since then ran in plain Python, and nothing was recorded."""
         return self._served == before._served
 
-    def add(self, regions: Sequence[RegionView], before: Unwatched, steps: int, rate: float) -> None:
+    def add(self, regions: Sequence[Sampled], before: CallSample, steps: int, rate: float) -> None:
         """``steps`` more steps have run, as those since ``before`` did; or about ``rate`` times as many calls, if these were
         in no step."""
         known_steps = self._steps - before._steps
@@ -49,6 +57,6 @@ class Unwatched:
                 continue
             region.calls += calls
             region.log.counts.unwatched(region.calls, steps, plain=bool(region.disabled))
-            awaited: Capture | None = region.times.waiting.awaited()
+            awaited: Capture | None = region.policy.backoff.awaited()
             if awaited is not None and (plain := round((seen.plain_calls - known.plain_calls) * rate)) > 0:
                 awaited.ran_plain((seen.plain_seconds - known.plain_seconds) * rate, plain)

@@ -44,8 +44,8 @@ class AlternatingCalls:
         return self._thread == threading.get_ident()
 
     def begin(self, now: float, state: Hashable) -> bool:
-        """A call begins at ``now`` (seconds). ``state``: of the captures; None while some are being compiled. Returns whether
-        the call is compiled."""
+        """A call begins at ``now`` (seconds). ``state``: of the captures; None while some are being compiled. Returns
+        whether the call is compiled."""
         self._end(now)
         self._has_returned = False
         if self.pays is not None:

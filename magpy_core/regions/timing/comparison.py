@@ -90,8 +90,8 @@ def _summed(timings: Sequence[float], number: int) -> Sequence[float]:
 
 
 def _typical_log_ratio(eager: Sequence[float], compiled: Sequence[float]) -> float:
-    """The mean without a tenth at either end. Where calls take one of two times, ratios lie on both sides of the true one, and
-    any in between could be their median."""
+    """The mean without a tenth at either end. Where calls take one of two times, ratios lie on both sides of the true one,
+    and any in between could be their median."""
     ratios = sorted(math.log(e / c) for e, c in zip(eager, compiled, strict=True) if e > 0 and c > 0)
     cut = len(ratios) // 10
     kept = ratios[cut : len(ratios) - cut]

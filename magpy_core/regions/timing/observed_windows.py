@@ -14,21 +14,22 @@ _LOOKS = (6, 8, 12, 16, 24)  # numbers of pairs after which to look whether it i
 
 
 class ObservedWindows:
-    """``compared``: seconds of a call, from its predecessor on, in windows that were neighbours. ``lost``: eager and compiled
-    seconds of the last code that did not pay."""
+    """``compared``: seconds of a call, from its predecessor on, in windows that were neighbours. ``lost``: eager and
+    compiled seconds of the last code that did not pay."""
 
     def __init__(self) -> None:
         self.compared = Comparison(_LOOKS)
         self.lost: tuple[float, float] | None = None
         self._state: Hashable = None
 
-    def is_news(self, state: Hashable) -> bool:
-        """Whether other code runs than in the windows compared so far. ``state``: of the captures."""
-        return state != self._state
-
-    def restart(self, state: Hashable) -> None:
-        self._state = state
-        self.compared.restart()
+    def next_window(self, state: Hashable) -> bool:
+        """A window has ended. ``state``: of the captures, which tells whether other code runs than before. Returns whether
+        this window is to be compared with its neighbour."""
+        if state != self._state:
+            self._state = state
+            self.compared.restart()
+            return False
+        return self.compared.pays is None
 
     def add(self, compiled: float, eager: float) -> None:
         self.compared.compiled.append(compiled)

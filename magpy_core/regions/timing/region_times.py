@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from magpy_core.regions.options import Options
-from magpy_core.regions.policy.guard_backoff import Waiting
 from magpy_core.regions.timing.autograd_hooks import has_history
 from magpy_core.regions.timing.comparison import Comparison
 from magpy_core.regions.timing.costs import Costs, GapClock
@@ -26,18 +24,38 @@ _FEW = 8  # calls in a step: a region that is called more often takes turns by i
 _KEPT = 4096  # timings of one kind
 
 
+class Spending(Protocol):
+    """What the program has waited for."""
+
+    def add(self, seconds: float) -> None: ...
+
+
+class TimedOptions(Protocol):
+    """How a region runs, as its times see it."""
+
+    @property
+    def mode(self) -> str: ...
+    @property
+    def background(self) -> bool: ...
+    @property
+    def budget(self) -> Spending | None: ...
+
+
 class Timed(Protocol):
     """A region, as its times see it: how it can be called, and what a call has changed."""
 
     target: Callable[..., Any]
-    options: Options
     captures: list[Capture]
     hits: int
     recordings: int
     disabled: str
 
+    @property
+    def options(self) -> TimedOptions: ...
+
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
     def fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None: ...
+    def code_changed(self) -> None: ...
     def retire(self) -> None: ...
     def monitor_failed(self, error: Exception) -> None: ...
 
@@ -71,9 +89,9 @@ class _Failed:
 
 
 class RegionTimes:
-    """Seconds of calls, filled while a region measures. ``calls``: single ones, compared; ``turn`` counts those since the last capture; ``retired`` are
-    captures that are no longer used, whose compilation took time all the same. ``passes``: of whole steps. ``trial``: takes
-    the calls of a region that is on trial."""
+    """Seconds of calls, filled while a region measures. ``calls``: single ones, compared; ``turn`` counts those since the
+    last capture; ``retired`` are captures that are no longer used, whose compilation took time all the same. ``passes``: of
+    whole steps. ``trial``: takes the calls of a region that is on trial."""
 
     def __init__(self, steps: Steps | None = None) -> None:
         self.steps = steps or Steps()
@@ -83,7 +101,6 @@ class RegionTimes:
         self.turn = 0
         self.retired: list[Capture] = []
         self.costs = Costs()
-        self.waiting = Waiting()
         self.passes = Passes()
         self.trial: Callable[..., Any] | None = None
         self._awaited: list[tuple[weakref.ref[Capture], int]] = []  # captures that wait for compiled code, and their stage
@@ -106,7 +123,6 @@ class RegionTimes:
         if capture is not None:
             self._awaited.append((weakref.ref(capture), capture.stage))
         self.passes.restart()
-        self.waiting.restart()
         self.steps.changed()
 
     def stepped(self, kind: str, number: int) -> None:
@@ -174,7 +190,7 @@ class RegionTimes:
             self.steps.now.plain += 1
             return Turn(hits, recordings, now, is_plain=True)
         if number >= _STEADY.stop and compiles and not (by_step and self.steps.turns.is_open):
-            if number == _STEADY.stop and not by_step and region.options.overhead is not None and self.is_slower():
+            if number == _STEADY.stop and not by_step and region.options.budget is not None and self.is_slower():
                 region.retire()
             if self._uncut:
                 self._uncut -= 1
@@ -199,12 +215,12 @@ class RegionTimes:
             self.has_history = has_history(result)
         arrived = replayed and self._has_arrived()  # the call that loads compiled code is served by it
         if arrived and region.options.background:
-            self.restart()
+            region.code_changed()
         if arrived or recorded:
             extra = max(seconds - (median(self.calls.eager) if self.calls.eager else 0.0), 0.0)
             self.steps.waited_for(extra)
-            if not recorded and region.options.overhead is not None:
-                region.options.overhead.add(extra)
+            if not recorded and region.options.budget is not None:
+                region.options.budget.add(extra)
             return
         if replayed:
             self.steps.now.compiled += 1

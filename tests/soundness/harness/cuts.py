@@ -36,8 +36,8 @@ def cut_at_random(region: Region, world: World, rng: random.Random) -> list[Regi
         if rng.random() < (_SHARE if line.span is None else _SHARE_OF_EXPRESSIONS)
     ]
     fragments._functions.add_seams(lines)
-    region.fallback.reason = "cut by the test"
-    region.fallback.stretches = fragments.Stretches(region, added.append)
+    region.policy.close("cut by the test")
+    region.policy.cut_into(fragments.Stretches(region, added.append), "")
     return added
 
 

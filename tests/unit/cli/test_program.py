@@ -484,7 +484,7 @@ def test_server_passes_its_status_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CliRunner().invoke(cli, ["server"]).exit_code == 5
 
 
-class Waiting:
+class GuardBackoff:
     """A run that lasts until it is interrupted, or (``stubborn``) until it is cancelled."""
 
     def __init__(self, stubborn: bool) -> None:
@@ -513,7 +513,7 @@ class Waiting:
 
 @pytest.mark.parametrize(("stubborn", "calls"), [(False, ["interrupt"]), (True, ["interrupt", "cancel"])])
 def test_ctrl_c_is_passed_on_and_the_second_one_ends_it(stubborn: bool, calls: list[str], tool: Tool) -> None:
-    handle = Waiting(stubborn)
+    handle = GuardBackoff(stubborn)
 
     def press() -> None:
         assert handle.listening.wait(10)

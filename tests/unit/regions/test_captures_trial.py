@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import magpy_core
-from magpy_core.regions import captures_trial, tried
+from magpy_core.regions import trial as trials
 from magpy_core.regions.api import region_of
 from magpy_core.regions.region import Region
 from magpy_core.regions.timing.alternating_calls import AlternatingCalls
@@ -65,7 +65,7 @@ def test_another_shape_is_tried_for_itself(turns: list[bool | None]) -> None:
     turns += [None]
     compiled = on_trial()
     region = region_of(compiled)
-    with mock.patch.object(captures_trial.time, "perf_counter", lambda: 0.0):  # guards that take no time
+    with mock.patch.object(trials.time, "perf_counter", lambda: 0.0):  # guards that take no time
         for _ in range(4):
             compiled(torch.randn(3))
     assert [capture.is_retired for capture in region.captures] == [True]
@@ -88,9 +88,9 @@ def test_the_faster_way_serves_from_then_on(compiled_seconds: float) -> None:
         return timed
 
     compiled = on_trial()
-    region, ways = region_of(compiled), captures_trial._Captures
+    region, ways = region_of(compiled), trials._Captures
     with (
-        mock.patch.object(tried, "when_done", lambda: now[0]),
+        mock.patch.object(trials, "when_done", lambda: now[0]),
         mock.patch.object(ways, "compiled", takes(compiled_seconds, ways.compiled)),
         mock.patch.object(ways, "plain", takes(1.0, ways.plain)),
     ):
@@ -116,9 +116,9 @@ def test_only_what_is_compiled_beside_the_program_is_on_trial() -> None:
     [
         (AlternatingCalls, "begin"),
         (AlternatingCalls, "returned"),
-        (tried, "has_history"),
-        (tried, "_state"),
-        (captures_trial, "slower_on_trial"),
+        (trials, "has_history"),
+        (trials, "_state"),
+        (trials, "slower_on_trial"),
         (Region, "fitting"),
         (Region, "retire"),
     ],

@@ -12,7 +12,7 @@ import magpy_core
 from magpy_core.backends import background, get_backend
 from magpy_core.capture import graphs
 from magpy_core.regions.api import region_of
-from magpy_core.regions.policy.budget import Overhead
+from magpy_core.regions.policy.budget import Budget
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
 from tests.soundness.harness.cuts import without_trials
@@ -53,7 +53,7 @@ def test_one_path_is_compiled_whole_after_it_was_seen_again(no_inductor: list[in
         assert bool(no_inductor) == (count > 4), "recorded four times"
     region = region_of(compiled)
     assert len(region.captures) == region.recordings == 1 and region.hits == 3
-    assert region.fallback.stretches is None
+    assert region.policy.fragments is None
 
 
 def test_two_paths_are_compiled_whole(no_inductor: list[int]) -> None:
@@ -62,7 +62,7 @@ def test_two_paths_are_compiled_whole(no_inductor: list[int]) -> None:
         call(compiled, [1.0, -1.0, 1.0 if count % 2 else -1.0])
     region = region_of(compiled)
     assert len(region.captures) == region.recordings == 2 and region.hits == 8
-    assert region.fallback.stretches is None
+    assert region.policy.fragments is None
 
 
 def test_many_paths_are_cut_before_anything_is_compiled(no_inductor: list[int]) -> None:
@@ -71,7 +71,7 @@ def test_many_paths_are_cut_before_anything_is_compiled(no_inductor: list[int]) 
         gates = [1.0 if count & bit else -1.0 for bit in (1, 2, 4)]
         call(compiled, gates)
     region = region_of(compiled)
-    assert region.fallback.stretches is not None and not region.hits
+    assert region.policy.fragments is not None and not region.hits
     assert no_inductor and max(no_inductor) < 8, "only stretches are compiled"
     assert [recompile.name for recompile in region.recompiles] == ["a decision on data or on a random number"] * 1
 
@@ -88,7 +88,7 @@ def test_a_capture_that_is_retired_while_it_is_held_stays_so(no_inductor: list[i
     call(compiled, [1.0, -1.0])
     region = region_of(compiled)
     region.retire()
-    region.fallback.exploration.end(region.captures)
+    region.policy._end_sampling(region.captures)
     for _ in range(6):
         call(compiled, [1.0, -1.0])
     assert not no_inductor and not region.hits
@@ -100,7 +100,7 @@ def test_where_it_can_not_be_cut_two_paths_are_compiled(no_inductor: list[int]) 
     compiled = magpy_core.compile(space["gated"], wait=True)
     for count in range(30):
         call(compiled, [1.0 if count & bit else -1.0 for bit in (1, 2, 4)])
-    assert region_of(compiled).fallback.stretches is None
+    assert region_of(compiled).policy.fragments is None
 
 
 SOURCE = """
@@ -142,9 +142,9 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Training:
     monkeypatch.setattr(background, "available", lambda: True)
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: True)
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
-    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
-    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": True)
-    monkeypatch.setattr(Overhead, "affords", lambda self, *seconds: True)
+    monkeypatch.setattr(Budget, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
+    monkeypatch.setattr(Budget, "affords_loading", lambda self, *seconds, region="": True)
+    monkeypatch.setattr(Budget, "affords", lambda self, *seconds: True)
     return Training()
 
 
@@ -185,7 +185,7 @@ def test_a_training_step_with_many_paths_is_not_compiled_whole(training: Trainin
 
 def test_paths_are_explored_when_the_program_can_afford_it(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
     affords = [True]
-    monkeypatch.setattr(Overhead, "affords", lambda self, *seconds: affords[0])
+    monkeypatch.setattr(Budget, "affords", lambda self, *seconds: affords[0])
     made = recordings(training.region, monkeypatch)
     for _ in range(3):
         training.run(1.0, -1.0, 1.0)

@@ -14,9 +14,9 @@ from magpy_core.backends.aot import AotBackend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.eager import EagerBackend
 from magpy_core.backends.tuning import Tuning
-from magpy_core.regions import overhead
-from magpy_core.regions.policy.budget import Overhead
-from magpy_core.regions.policy.guard_backoff import Waiting
+from magpy_core.regions.policy import budget as budgets
+from magpy_core.regions.policy.budget import Budget
+from magpy_core.regions.policy.guard_backoff import GuardBackoff
 from magpy_core.regions.policy.history import LastRun
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
@@ -25,13 +25,13 @@ from magpy_core.regions.session import Session
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
-    monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: True)  # whatever ran before in this process
+    monkeypatch.setattr(budgets, "symbolic_sizes_imported", lambda: True)  # whatever ran before in this process
     return unhurried(Session(mode="compiled", backend="eager", measure=True, background=True))
 
 
 def unhurried(session: Session) -> Session:
     """In which recordings cost nothing, however slow the machine is."""
-    budget = session.options.overhead
+    budget = session.options.budget
     assert budget is not None
     recorded = budget.recorded
     budget.recorded = lambda region, seconds, **more: recorded(region, 0.0, **more)  # type: ignore[method-assign]
@@ -64,8 +64,8 @@ def test_a_slower_region_runs_as_plain_python_again(session: Session, monkeypatc
         return x * 2
 
     region = region_of(session, f)
-    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": True)
-    monkeypatch.setattr(Overhead, "affords_recording", lambda self, region, has_other_sizes=None: True)
+    monkeypatch.setattr(Budget, "affords_loading", lambda self, *seconds, region="": True)
+    monkeypatch.setattr(Budget, "affords_recording", lambda self, region, has_other_sizes=None: True)
     x = torch.ones(3)
     steady(region, x, eager=1.0, compiled=2.0)
     (capture,) = region.captures
@@ -83,28 +83,28 @@ def test_a_slower_region_runs_as_plain_python_again(session: Session, monkeypatc
 def test_what_does_not_pay_for_looking_at_the_calls_runs_as_plain_python_again(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": True)
-    monkeypatch.setattr(Overhead, "affords_recording", lambda self, region, has_other_sizes=None: True)
+    monkeypatch.setattr(Budget, "affords_loading", lambda self, *seconds, region="": True)
+    monkeypatch.setattr(Budget, "affords_recording", lambda self, region, has_other_sizes=None: True)
     regions = [region_of(session, lambda x: x * 2), region_of(session, lambda x: x + 2)]
     x = torch.ones(3)
     for region in regions:
         steady(region, x, eager=2.0, compiled=1.0)
-    assert not session.compares(), "other code runs than before"
-    assert not session.compares(), "steps are compared by turns"
+    assert not session.begin_window(), "other code runs than before"
+    assert not session.begin_window(), "steps are compared by turns"
     for n in range(30):
         session.stepped(n)
     for _ in range(6):
-        assert session.compares()
+        assert session.begin_window()
         session.compared(compiled=1e-4, plain=0.9e-4)
-    assert not session.compares()
+    assert not session.begin_window()
     assert all(capture.is_retired for region in regions for capture in region.captures)
-    session.is_calm()
+    session.end_sample()
     for region in regions:
         hits = region.hits
         assert region(x).shape == (3,) and region.hits == hits
-    assert session.is_calm()
+    assert session.end_sample()
     regions[0].recordings += 1
-    assert not session.compares(), "other code is compared anew"
+    assert not session.begin_window(), "other code is compared anew"
     session.finish()
     found = [finding for finding in session.findings if finding.code == "MP401"]
     assert len(found) == 2
@@ -150,9 +150,9 @@ def test_a_retired_capture_stays_so_when_what_its_fast_guard_watches_dies(sessio
 
 def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
-    spent = Overhead()
-    monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: imported)
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: now[0])
+    spent = Budget()
+    monkeypatch.setattr(budgets, "symbolic_sizes_imported", lambda: imported)
     imported = True
     asked: list[bool] = []
 
@@ -174,11 +174,11 @@ def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_recordings_in_vain_cost_less(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: now[0])
     known = LastRun(100.0, {"a": 0.01})
     for last, served, expected in ((None, False, 125), (None, True, 63), (known, False, 125), (known, True, 0)):
         now[0] = 0.0
-        spent = Overhead(last)
+        spent = Budget(last)
         for _ in range(2):
             spent.recorded("a", 1.0)
         if served:
@@ -190,8 +190,8 @@ def test_recordings_in_vain_cost_less(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_recorded_shortly_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
-    spent = Overhead(LastRun(60.0))
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: now[0])
+    spent = Budget(LastRun(60.0))
     spent.recorded("a", 1.0)
     affordable = []
     for now[0] in (30.0, 49.0, 51.0, 59.0, 61.0):
@@ -205,7 +205,7 @@ def test_calls_that_cannot_be_recorded_yet_seldom_check_guards(session: Session,
     region(torch.ones(3))
     region(torch.ones(3))
     (capture,) = region.captures
-    monkeypatch.setattr(Overhead, "affords_recording", lambda self, region, has_other_sizes=None: has_other_sizes is None)
+    monkeypatch.setattr(Budget, "affords_recording", lambda self, region, has_other_sizes=None: has_other_sizes is None)
     checks: list[int] = []
     run = capture.run
     monkeypatch.setattr(capture, "run", lambda args, kwargs: checks.append(1) or run(args, kwargs))
@@ -215,22 +215,22 @@ def test_calls_that_cannot_be_recorded_yet_seldom_check_guards(session: Session,
 
 
 def test_code_that_was_compiled_in_vain_delays_other_code() -> None:
-    waiting = Waiting()
-    assert Overhead.is_worthwhile(waiting, 1.0, 5.0)
+    waiting = GuardBackoff()
+    assert Budget.is_worthwhile(waiting, 1.0, 5.0)
     waiting.wasted_seconds = 10.0
     waiting.restart()
-    assert not Overhead.is_worthwhile(waiting, 39.0, 39.0) and not Overhead.is_worthwhile(waiting, 0.0, 0.01)
-    assert Overhead.is_worthwhile(waiting, 41.0, 41.0)
+    assert not Budget.is_worthwhile(waiting, 39.0, 39.0) and not Budget.is_worthwhile(waiting, 0.0, 0.01)
+    assert Budget.is_worthwhile(waiting, 41.0, 41.0)
 
 
 def test_other_sizes_wait_for_what_torch_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: False)
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(budgets, "symbolic_sizes_imported", lambda: False)
 
     def recorded_after(last: LastRun | None) -> float:
         now[0] = 0.0
-        spent = Overhead(last)
+        spent = Budget(last)
         spent.recorded("a", 0.5)
         while not spent.affords_recording("a", lambda: True):
             now[0] += 1.0
@@ -246,8 +246,8 @@ def test_other_sizes_wait_for_what_torch_imports(monkeypatch: pytest.MonkeyPatch
 
 def test_a_run_that_is_known_to_pay_loads_code_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
-    spent = Overhead(LastRun(100.0, {"a": 0.2}))
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: now[0])
+    spent = Budget(LastRun(100.0, {"a": 0.2}))
     assert not spent.affords_loading(2.5, 0.1) and not spent.affords_loading(2.5, 0.1, "b")
     assert spent.affords_loading(2.5, 0.1, "a")
     spent.add(9.0)
@@ -258,7 +258,7 @@ def test_a_run_that_is_known_to_pay_loads_code_at_once(monkeypatch: pytest.Monke
 
 
 def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(session: Session) -> None:
-    budget = session.options.overhead
+    budget = session.options.budget
     assert budget is not None
     region = region_of(session, lambda x, n: x * 2 if n == "a" else x * 3)
     for _ in range(2):  # the first one is not recorded
@@ -276,15 +276,15 @@ def test_calls_that_wait_for_compiled_code_hardly_check_guards() -> None:
     class Fits:
         pass
 
-    capture, waiting = Fits(), Waiting()
+    capture, waiting = Fits(), GuardBackoff()
 
     def calls(number: int, fits: Any, check: float, call: float, hits: int = 0) -> list[int]:
         """Those of a number of calls that check."""
         checked = []
         for n in range(number):
-            if not waiting.skips():
+            if not waiting.skip():
                 checked.append(n)
-                waiting.checked_in_vain(fits, hits, check, call)
+                waiting.wasted_check(fits, hits, check, call)
             assert waiting.awaited() is fits or (n == 0 and waiting.awaited() is None)
         return checked
 
@@ -296,20 +296,20 @@ def test_calls_that_wait_for_compiled_code_hardly_check_guards() -> None:
         )  # what served in between may do so again
         waiting.restart()
     assert len(calls(100, None, check=1e-6, call=1.0)) == 100
-    waiting.checked_in_vain(capture, 0, check=1.0, call=0.0)  # type: ignore[arg-type]
+    waiting.wasted_check(capture, 0, check=1.0, call=0.0)  # type: ignore[arg-type]
     del capture, fits
-    assert waiting.skips() and waiting.awaited() is None
+    assert waiting.skip() and waiting.awaited() is None
 
 
 def test_calls_without_a_check_do_not_count_for_a_capture_that_fits_few_calls() -> None:
     class Fits:
         pass
 
-    rare, waiting = Fits(), Waiting()
+    rare, waiting = Fits(), GuardBackoff()
     counted = 0
     for n in range(6300):
-        if not waiting.skips():
-            waiting.checked_in_vain(rare if n % 63 == 0 else None, 0, 1e-4, 1e-3)  # type: ignore[arg-type]
+        if not waiting.skip():
+            waiting.wasted_check(rare if n % 63 == 0 else None, 0, 1e-4, 1e-3)  # type: ignore[arg-type]
         elif waiting.awaited() is rare:
             counted += 1
     assert counted == 0
@@ -319,14 +319,14 @@ def test_a_capture_for_one_of_many_shapes_is_not_compiled() -> None:
     class Fits:
         pass
 
-    one, waiting = Fits(), Waiting()
+    one, waiting = Fits(), GuardBackoff()
     for shapes, compiled in ((4, True), (40, False)):
         waiting.restart()
         for n in range(80):
-            waiting.checked_in_vain(one if n % shapes == 0 else None, 0, 1e-4, 1e-3)  # type: ignore[arg-type]
-        assert Overhead.is_worthwhile(waiting, 1.0, 10.0) is compiled
+            waiting.wasted_check(one if n % shapes == 0 else None, 0, 1e-4, 1e-3)  # type: ignore[arg-type]
+        assert Budget.is_worthwhile(waiting, 1.0, 10.0) is compiled
     waiting.restart()
-    assert Overhead.is_worthwhile(waiting, 1.0, 10.0), "something new was captured"
+    assert Budget.is_worthwhile(waiting, 1.0, 10.0), "something new was captured"
 
 
 def test_a_region_that_can_not_afford_a_capture_hardly_checks_guards(
@@ -338,14 +338,14 @@ def test_a_region_that_can_not_afford_a_capture_hardly_checks_guards(
     (capture,) = region.captures
     checked, run = [], capture.run
     monkeypatch.setattr(capture, "run", lambda args, kwargs: checked.append(1) or run(args, kwargs))
-    monkeypatch.setattr(session.options.overhead, "affords_recording", lambda region, other_sizes=None: False)
+    monkeypatch.setattr(session.options.budget, "affords_recording", lambda region, other_sizes=None: False)
     for _ in range(1000):
         assert region(torch.ones(2)).tolist() == [2.0, 2.0]
     assert len(checked) < 250 and region.recordings == 1
 
 
 def test_what_is_called_rarely_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    worthwhile = partial(Overhead.is_worthwhile, Waiting())
+    worthwhile = partial(Budget.is_worthwhile, GuardBackoff())
     assert worthwhile(0.0, 0.05)  # it recurs at once
     assert not worthwhile(0.0, 0.5) and not worthwhile(0.1, 6.0) and worthwhile(0.1, 4.0)
     started: list[str] = []
@@ -354,9 +354,7 @@ def test_what_is_called_rarely_is_not_compiled(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(started.append("started")))
     session = unhurried(Session(mode="compiled", backend="inductor", background=True))
     region = region_of(session, lambda x: x * 2)
-    monkeypatch.setattr(
-        Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: seconds > 0 and bool(worth))
-    )
+    monkeypatch.setattr(Budget, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: seconds > 0 and bool(worth)))
     worth: list[bool] = []
     for _ in range(20):
         assert region(torch.ones(1)).item() == 2.0
@@ -387,14 +385,14 @@ def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     added: list[background.Compilation] = []
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
     monkeypatch.setenv("MAGPY_DICT_TAGS", "always")
-    monkeypatch.setattr(overhead, "symbolic_sizes_imported", lambda: True)  # whatever ran before in this process
+    monkeypatch.setattr(budgets, "symbolic_sizes_imported", lambda: True)  # whatever ran before in this process
     monkeypatch.setattr(background, "available", lambda: True)
     monkeypatch.setattr(background.QUEUE, "add", add)
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: compilation is added[0] or bool(ready))
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0, load_seconds=0.5))
-    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
-    affords = Overhead.affords_loading  # the second stage, during which no calls are plain, may load by the rule itself
-    monkeypatch.setattr(Overhead, "affords_loading", lambda self, *seconds, region="": not ready or affords(self, *seconds))
+    monkeypatch.setattr(Budget, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
+    affords = Budget.affords_loading  # the second stage, during which no calls are plain, may load by the rule itself
+    monkeypatch.setattr(Budget, "affords_loading", lambda self, *seconds, region="": not ready or affords(self, *seconds))
     monkeypatch.setattr(AotBackend, "compile", compile_it)
     session = unhurried(Session(mode="compiled", backend="inductor", background=True, compile_mode="max"))
     net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(1, 1), torch.nn.ReLU())
@@ -416,7 +414,7 @@ def test_a_region_that_waits_sees_code_that_is_ready(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(background, "available", lambda: True)
     monkeypatch.setattr(background.QUEUE, "poll", lambda compilation, work: bool(ready))
     monkeypatch.setattr(background.Compilation, "result", background.Result(1.0))
-    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
+    monkeypatch.setattr(Budget, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: True))
     session = unhurried(Session(mode="compiled", backend="inductor", background=True))
     monkeypatch.setattr(AotBackend, "compile", lambda self, gm, fakes, **more: EagerBackend().compile(gm, fakes))
     region = region_of(session, lambda x: x * 2)
@@ -436,7 +434,7 @@ def test_code_is_due_while_calls_that_are_worth_it_still_come(monkeypatch: pytes
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
     monkeypatch.setattr(background.QUEUE, "_is_next", lambda compilation: False)
     worth = [True]
-    monkeypatch.setattr(Overhead, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: worth[0]))
+    monkeypatch.setattr(Budget, "is_worthwhile", staticmethod(lambda waiting, seconds, elapsed: worth[0]))
     region = region_of(Session(mode="compiled", backend="inductor", background=True), lambda x: x.sin() + 1)
     for _ in range(2):  # the first one is not recorded
         region(torch.ones(3))

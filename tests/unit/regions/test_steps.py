@@ -334,11 +334,11 @@ def test_without_an_optimizer_the_calls_tell_what_was_saved(session: Session) ->
 
 
 def test_what_compiled_code_costs_to_load_must_be_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
-    from magpy_core.regions import overhead
+    from magpy_core.regions.policy import budget as budgets
 
     now = [0.0]
-    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
-    budget = overhead.Overhead()
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: now[0])
+    budget = budgets.Budget()
     assert budget.affords_loading(0.9, 9.0) and not budget.affords_loading(1.1, 9.0)
     now[0] += 100.0
     assert budget.affords_loading(4.9, 99.0) and not budget.affords_loading(5.1, 99.0)

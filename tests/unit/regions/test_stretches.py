@@ -16,8 +16,9 @@ from torch import nn
 
 import magpy_core
 from magpy_core.opgraph.functions import operator_name
-from magpy_core.regions import stretches, tried
+from magpy_core.regions import trial as trials
 from magpy_core.regions.api import region_of
+from magpy_core.regions.fragments import fragments as stretches
 from magpy_core.regions.policy.policy import Fallback
 from magpy_core.regions.region import Region
 from magpy_core.regions.timing.alternating_calls import AlternatingCalls
@@ -64,8 +65,8 @@ class Clocked(nn.Module):
 
 
 def served(region: Region) -> int:
-    assert isinstance(region.fallback.stretches, stretches.Stretches)
-    return sum(entry.region.hits for one in region.fallback.stretches.served.values() for entry in one.entries)
+    assert isinstance(region.policy.fragments, stretches.Stretches)
+    return sum(entry.region.hits for one in region.policy.fragments.served.values() for entry in one.entries)
 
 
 def pair(cls: type[nn.Module]) -> tuple[nn.Module, nn.Module]:
@@ -89,7 +90,7 @@ def test_a_region_of_many_paths_is_cut_and_every_block_shares_a_capture() -> Non
         counts.add(n)
     region = region_of(compiled)
     assert len(counts) > 2 and served(region) > 100
-    recorded = sum(part.recordings for part in region.fallback.stretches.regions)  # type: ignore[union-attr]
+    recorded = sum(part.recordings for part in region.policy.fragments.regions)  # type: ignore[union-attr]
     assert region.recordings + recorded <= 12, "captures do not grow with the paths"
 
 
@@ -98,7 +99,7 @@ def test_a_stretch_computes_the_test_of_the_branch_after_it() -> None:
     for i in range(20):
         x = torch.randn(4, 8, generator=torch.Generator().manual_seed(i))
         assert torch.equal(plain(x)[0], compiled(x)[0])
-    parts = region_of(compiled).fallback.stretches.regions  # type: ignore[union-attr]
+    parts = region_of(compiled).policy.fragments.regions  # type: ignore[union-attr]
     operators = {operator_name(node) for part in parts for capture in part.captures for node in capture.nodes}
     assert "gt" in operators, operators
 
@@ -126,7 +127,7 @@ def test_a_test_of_numbers_is_left_to_the_frame() -> None:
         assert torch.equal(plain(x), compiled(x))
     region = region_of(compiled)
     assert served(region) > 100
-    parts = region.fallback.stretches.regions  # type: ignore[union-attr]
+    parts = region.policy.fragments.regions  # type: ignore[union-attr]
     served_ones = [capture for part in parts for capture in part.captures if capture.hits > 20]
     assert served_ones and not any(capture.trace.decisions for capture in served_ones), "no decision ends a graph"
 
@@ -168,7 +169,7 @@ def test_a_seams_finding_says_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> 
     region.finish()
     (found,) = (one for one in region.findings.values() if one.code == "MP103")
     assert found.cost_ms == 250.0
-    monkeypatch.setattr(type(region.fallback.stretches), "pays", False)
+    monkeypatch.setattr(type(region.policy.fragments), "pays", False)
     found.cost_ms = None
     region.finish()
     assert found.cost_ms is None, "it keeps the region in plain Python, and what that costs is not known"
@@ -204,7 +205,7 @@ def test_what_a_statement_computes_before_it_leaves_the_graph_is_compiled() -> N
             (expected, largest, array), (found, n, other) = plain(x), compiled(x)
             assert expected == found and largest == n and (array == other).all()
             assert torch.equal(plain.times[-1][1], compiled.times[-1][1]) and len(compiled.times) == i + 1  # type: ignore[arg-type, index]
-    parts = region_of(compiled).fallback.stretches.regions  # type: ignore[union-attr]
+    parts = region_of(compiled).policy.fragments.regions  # type: ignore[union-attr]
     found = {part.name: {operator_name(node) for node in part.captures[0].nodes} for part in parts if part.hits > 10}
     lines, first = inspect.getsourcelines(Detector.forward)
     (append,) = (number for number, line in enumerate(lines) if ".append((" in line)
@@ -246,7 +247,7 @@ def test_statements_without_tensors_are_no_stretch_any_more(monkeypatch: pytest.
             assert plain(x) == compiled(x)
     assert served(region_of(compiled)) > 10
     assert max(calls.values()) <= 30, f"not for each row: {calls}"
-    assert len(region_of(compiled).fallback.stretches.regions) == 1  # type: ignore[union-attr]
+    assert len(region_of(compiled).policy.fragments.regions) == 1  # type: ignore[union-attr]
 
 
 def test_the_next_region_of_the_same_functions_is_cut_too() -> None:
@@ -298,7 +299,7 @@ def test_where_the_program_has_used_torch_compile_nothing_is_cut(monkeypatch: py
     plain, compiled = pair(Clocked)
     for _ in range(14):
         assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
-    assert region_of(compiled).fallback.stretches is None
+    assert region_of(compiled).policy.fragments is None
 
 
 def test_an_error_of_ours_leaves_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +350,7 @@ def test_a_trial_waits_until_no_stretch_takes_turns() -> None:
     seen: list[tuple[Any, bool]] = []
 
     def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
-        seen.append((state, any(part.takes_turns for part in region_of(compiled).fallback.stretches.regions)))  # type: ignore[union-attr]
+        seen.append((state, any(part.takes_turns for part in region_of(compiled).policy.fragments.regions)))  # type: ignore[union-attr]
         return True
 
     with mock.patch.object(AlternatingCalls, "begin", begin):
@@ -372,7 +373,7 @@ class Recursive(nn.Module):
         return self(y, depth - 1) + 1 if depth else y
 
 
-def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
+def test_calls_inside_of_a_call_that_is_on_trial_are_a_part_of_it() -> None:
     begun = []
 
     def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
@@ -386,7 +387,7 @@ def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
         region = region_of(compiled)
         before, calls = len(begun), region.calls
         compiled(torch.ones(1, 8))
-    assert isinstance(region.fallback.stretches, stretches.Stretches)
+    assert isinstance(region.policy.fragments, stretches.Stretches)
     assert len(begun) == before + 1 and region.calls == calls + 4
 
 
@@ -396,8 +397,8 @@ def test_calls_inside_of_a_call_that_is_tried_are_a_part_of_it() -> None:
         (Fallback, "replaces_plain"),
         (AlternatingCalls, "begin"),
         (AlternatingCalls, "returned"),
-        (tried, "_state"),
-        (tried, "has_history"),
+        (trials, "_state"),
+        (trials, "has_history"),
         (stretches, "slower_on_trial"),
     ],
 )

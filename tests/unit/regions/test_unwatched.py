@@ -7,7 +7,7 @@ from typing import Any
 
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.regions.log import StepCounts
-from magpy_core.regions.policy.sampling import Unwatched
+from magpy_core.regions.policy.sampling import CallSample
 from magpy_core.regions.timing.steps import Steps
 
 
@@ -20,11 +20,11 @@ class Capture:
 
 
 def region(name: str, capture: Capture | None = None, *, disabled: str = "") -> Any:
-    times = SimpleNamespace(waiting=SimpleNamespace(awaited=lambda: capture))
+    policy = SimpleNamespace(backoff=SimpleNamespace(awaited=lambda: capture))
     log = SimpleNamespace(counts=StepCounts())
     captures = [] if capture is None else [capture]
     return SimpleNamespace(
-        id=name, hits=0, recordings=1, calls=0, captures=captures, times=times, log=log, disabled=disabled
+        id=name, hits=0, recordings=1, calls=0, captures=captures, policy=policy, log=log, disabled=disabled
     )
 
 
@@ -45,10 +45,10 @@ def test_calls_are_as_many_as_in_the_steps_before() -> None:
     finding = Finding("MP103", "", Location("a.py", Range(Position(1, 0), Position(1, 1))))
     regions[1].log.counts.holds(None, [finding])
     run(steps, regions[:2], 10)
-    before = Unwatched(regions, steps)
+    before = CallSample(regions, steps)
     run(steps, regions[:2], 20)
-    now = Unwatched(regions, steps)
-    assert now.is_calm_since(before)
+    now = CallSample(regions, steps)
+    assert now.all_eager_since(before)
     steps.add_unobserved(200)
     now.add(regions, before, 200, 1.0)
     assert [one.calls for one in regions] == [230, 460, 0]
@@ -61,18 +61,18 @@ def test_calls_are_as_many_as_in_the_steps_before() -> None:
 
 def test_calls_in_no_step_are_counted_by_their_rate() -> None:
     steps, one = Steps(), region("a")
-    before = Unwatched([one], steps)
+    before = CallSample([one], steps)
     one.calls += 64
-    Unwatched([one], steps).add([one], before, 0, 2.5)
+    CallSample([one], steps).add([one], before, 0, 2.5)
     assert one.calls == 64 + 160 and steps.count == 0
 
 
 def test_what_was_recorded_or_served_is_not_calm() -> None:
     steps, one = Steps(), region("a")
-    before = Unwatched([one], steps)
+    before = CallSample([one], steps)
     one.hits += 1
-    assert not Unwatched([one], steps).is_calm_since(before)
-    before = Unwatched([one], steps)
+    assert not CallSample([one], steps).all_eager_since(before)
+    before = CallSample([one], steps)
     one.recordings += 1
-    assert not Unwatched([one], steps).is_calm_since(before)
-    assert not Unwatched([one, region("new")], steps).is_calm_since(before)
+    assert not CallSample([one], steps).all_eager_since(before)
+    assert not CallSample([one, region("new")], steps).all_eager_since(before)

@@ -32,7 +32,7 @@ class World:
         self.looks = self.rested_steps = 0
         self.rates: list[float] = []
 
-    def is_calm(self) -> bool:
+    def end_sample(self) -> bool:
         return self.calm
 
     def add_unobserved(self, steps: int, rate: float) -> None:
