@@ -77,7 +77,9 @@ class Monitored:
 
 
 class _FullGraphRegion(Region):
-    """A region that raises instead of falling back. The monitored run has taken place: its effects stay."""
+    """A region that raises ``failure`` instead of falling back. The monitored run has taken place: its effects stay."""
+
+    failure: GraphBreak | None = None
 
     def build_capture(
         self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.backends.tuning import DEFAULT, Tuning
-from magpy_core.regions.policy.budget import Budget
+from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.timing.steps import Steps
 
 

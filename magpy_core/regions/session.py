@@ -12,15 +12,15 @@ from magpy_core.backends.background import ACCOUNT, QUEUE, waits_by_default
 from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
+from magpy_core.regions.budget.budget import Budget
+from magpy_core.regions.budget.history import Kept, LastRun
 from magpy_core.regions.fragments.fragments import cut
 from magpy_core.regions.fragments.step_functions import StepFunction, StepFunctions
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
-from magpy_core.regions.policy.budget import Budget
-from magpy_core.regions.policy.history import Kept, LastRun
 from magpy_core.regions.policy.sampling import CallSample
-from magpy_core.regions.policy.savings import shown_by
+from magpy_core.regions.policy.savings import history_of
 from magpy_core.regions.region import Region
 from magpy_core.regions.reports.cost_share import relate
 from magpy_core.regions.reports.progress import State, compile_progress
@@ -200,7 +200,7 @@ class Session:
         """The program has ended: report what its timings show (MP4xx)."""
         self._step_functions.settle(finally_=True)
         if self._kept is not None:
-            self._kept.write(shown_by(self.regions, self._steps, time.monotonic() - self._began, self._last_run))
+            self._kept.write(history_of(self.regions, self._steps, time.monotonic() - self._began, self._last_run))
         for region in self.regions:
             region.finish()
         compiled = next((region for region in self.regions if region.times.compile_seconds(region.captures)), None)

@@ -41,7 +41,7 @@ ELSEWHERE = {
     "MP907": "tests/programs/test_runner_endings.py",  # too slow
     "MP908": "tests/programs/test_runner_endings.py",  # no program at all
     "MP910": "tests/unit/cli/test_config.py",  # a broken pyproject.toml
-    "MP913": "tests/unit/regions/test_twice.py",  # results that are differentiated twice
+    "MP913": "tests/unit/regions/test_double_backward.py",  # results that are differentiated twice
 }
 
 

@@ -1,8 +1,8 @@
 """What a region does with a call that no capture serves: record it, run it in eager mode, or cut the region's functions.
 
 One region has one policy, which alone writes the region's phase (``phase.py``). `decide` asks the rules of ``_RULES`` in
-order; the first that refuses says why. What a call costs is the budget's to know (``budget.py``), which calls check guards
-at all the back-off's (``guard_backoff.py``), and how many paths there are the samples' (``path_sampling.py``).
+order; the first that refuses says why. What may be spent is the budget's to know (``budget/``), and how many paths
+there are the samples' (``path_sampling.py``).
 Key types: Policy, Miss.
 """
 
@@ -23,7 +23,7 @@ from magpy_core.limits import LIMITS
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.failure import Failure
-from magpy_core.regions.policy.guard_backoff import GuardBackoff
+from magpy_core.regions.budget.guard_backoff import GuardBackoff
 from magpy_core.regions.policy.path_sampling import PathSampling, path_of
 from magpy_core.regions.policy.phase import NEXT, Phase
 from magpy_core.regions.policy.recompile_causes import DECISION, closest_failures, generalise, lasting_failure

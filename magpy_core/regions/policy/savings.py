@@ -1,11 +1,11 @@
-"""What a run shows of its compiled code, for the next run of the same command. Key function: shown_by."""
+"""What a run shows of its compiled code, for the next run of the same command. Key function: history_of."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
 
-from magpy_core.regions.policy.history import LastRun
+from magpy_core.regions.budget.history import LastRun
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.steps import Steps
 
@@ -13,7 +13,7 @@ _ENOUGH = 6  # timings of each kind
 _IN_VAIN = 4  # recordings of a region whose captures serve no call: it changes all the time
 
 
-def shown_by(regions: Sequence[RegionView], steps: Steps, seconds: float, before: LastRun) -> LastRun:
+def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, before: LastRun) -> LastRun:
     """A run of so many seconds. A region that was not timed is taken to be as it was in the run ``before``."""
     saves = dict(before.saves)
     whole = steps.medians() if steps.are_whole else None

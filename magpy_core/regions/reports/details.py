@@ -13,13 +13,13 @@ from magpy_core.refgraph.printer import full_place, to_details
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-    from magpy_core.regions.region import Region
+    from magpy_core.regions.region_protocol import RegionView
 
 _NODES = _OBJECTS = 4000
 _CODE = 400_000
 
 
-def region_detail(region: Region) -> RegionDetail:
+def region_detail(region: RegionView) -> RegionDetail:
     return RegionDetail(region.id, [_capture(capture) for capture in region.captures])
 
 

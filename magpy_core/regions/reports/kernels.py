@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from magpy_core.findings import NO_ACTION, Finding, Kernel, KernelLine, TargetProblem, TargetReport, Unfused, Value
 from magpy_core.findings.kernels import of_a_call, total_launches
 from magpy_core.regions.lines import line_location
-from magpy_core.regions.region import Region
+from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.reports.captures import fused_loss_finding
 from magpy_core.targets.devices import parse_target
 from magpy_core.targets.roofline import FEW_US
@@ -33,7 +33,7 @@ class TargetFailed(RuntimeError):
 
 
 def kernels_of_regions(
-    regions: Iterable[Region], target: str, line: tuple[str, int] | None = None,
+    regions: Iterable[RegionView], target: str, line: tuple[str, int] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> TargetReport:  # fmt: skip
     """What one call of each region launches: of its capture with gradients, and of that without. ``line`` and
@@ -62,7 +62,7 @@ def _chosen(captures: Sequence[Capture]) -> list[Capture]:
     return sorted(best.values(), key=lambda capture: not capture.modes[0])
 
 
-def kernel_findings(region: Region, report: TargetReport) -> Iterator[Finding]:
+def kernel_findings(region: RegionView, report: TargetReport) -> Iterator[Finding]:
     """What a region's kernels show: registers that don't suffice (MP407), more launches than work (MP408), results that go
     through memory to a single other kernel (MP409), losses without logits (MP410)."""
     kernels = [kernel for kernel in report.kernels if kernel.region == region.id]
@@ -82,7 +82,7 @@ def kernel_findings(region: Region, report: TargetReport) -> Iterator[Finding]:
             yield _unfused(region, pair, report.device)
 
 
-def _spills(region: Region, kernel: Kernel, device: str) -> Finding:
+def _spills(region: RegionView, kernel: Kernel, device: str) -> Finding:
     assert kernel.code is not None
     where = line_location(kernel.lines[0].file, kernel.lines[0].line)
     quoted = _quoted(kernel.lines[0]) or "this line"
@@ -92,14 +92,14 @@ def _spills(region: Region, kernel: Kernel, device: str) -> Finding:
     return Finding("MP407", f"{message} don't suffice.", where, region=region.id, values=values)
 
 
-def _launch_bound(region: Region, launches: int, short: int, device: str) -> Finding:
+def _launch_bound(region: RegionView, launches: int, short: int, device: str) -> Finding:
     took = f"{short} of them can take less than {FEW_US:g} µs"
     text = f"A call of {region.name} launches {launches} kernels on {device}; {took}, about as long as a launch from Python."
     values = (Value("launches", str(launches)), Value("short", str(short)))
     return Finding("MP408", text, region.location, region=region.id, values=values)
 
 
-def _unfused(region: Region, pair: Unfused, device: str) -> Finding:
+def _unfused(region: RegionView, pair: Unfused, device: str) -> Finding:
     where = line_location(pair.read.file, pair.read.line)
     reader = _quoted(pair.read) or "This line"
     subject = f"{reader} reads what the kernel of {_quoted(pair.written) or 'an earlier line'} has written only for it"

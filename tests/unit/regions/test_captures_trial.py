@@ -128,7 +128,7 @@ def test_an_error_of_ours_leaves_plain_python(owner: Any, name: str) -> None:
         raise RuntimeError("ours")
 
     def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
-        trial.pays = None if name in ("returned", "has_history") else False
+        trial.compared.pays = None if name in ("returned", "has_history") else False
         trial.compared.eager, trial.compared.compiled = [0.001], [0.002]
         return False
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from magpy_core.findings import Finding, Location, Position, Range, Severity, Value
-from magpy_core.regions import costs
 from magpy_core.regions.session import Session
+from magpy_core.regions.timing import costs
 from magpy_core.runner.timeline import Timeline
 
 KIND = "a"

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 import magpy_core
-from magpy_core.regions import captures_trial, device_clock, tried
+from magpy_core.regions import trial as trials
 from magpy_core.regions.api import region_of
+from magpy_core.regions.timing import device_clock
 from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 from magpy_core.regions.timing.steps import Steps
 
@@ -77,15 +78,15 @@ def test_a_trial_times_what_the_device_does(device: Device) -> None:
     compiled = magpy_core.compile(work, backend="inductor", wait=False)
     region = region_of(compiled)
     trial = AlternatingCalls()
-    ways = captures_trial._Captures(region)
+    ways = trials._Captures(region)
     ways.compiled = launches(2.0, lambda args, kwargs: work(*args))  # type: ignore[method-assign]
     ways.plain = launches(1.0, lambda args, kwargs: work(*args))  # type: ignore[method-assign]
     for _ in range(80):
-        tried.call(ways, trial, (torch.ones(3),), {})
+        trials.call(ways, trial, (torch.ones(3),), {})
     assert trial.pays is False
     assert set(trial.compared.compiled) == {2.0} and set(trial.compared.eager) == {1.0}
     waits = device.waits
-    tried.call(ways, trial, (torch.ones(3),), {})
+    trials.call(ways, trial, (torch.ones(3),), {})
     assert device.waits == waits, "it is known: nothing is timed"
 
 

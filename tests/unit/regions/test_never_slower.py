@@ -14,10 +14,10 @@ from magpy_core.backends.aot import AotBackend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.eager import EagerBackend
 from magpy_core.backends.tuning import Tuning
-from magpy_core.regions.policy import budget as budgets
-from magpy_core.regions.policy.budget import Budget
-from magpy_core.regions.policy.guard_backoff import GuardBackoff
-from magpy_core.regions.policy.history import LastRun
+from magpy_core.regions.budget import budget as budgets
+from magpy_core.regions.budget.budget import Budget
+from magpy_core.regions.budget.guard_backoff import GuardBackoff
+from magpy_core.regions.budget.history import LastRun
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
 

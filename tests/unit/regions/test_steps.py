@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from magpy_core.findings import Report
-from magpy_core.regions import passes, steps, turns
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
+from magpy_core.regions.timing import alternation, passes, steps
 from magpy_core.regions.timing.alternation import Alternation
 from magpy_core.regions.timing.passes import BackwardClock, Passes, Sums
 from magpy_core.regions.timing.steps import Steps
@@ -65,7 +65,7 @@ def test_a_program_that_keeps_changing_is_not_timed_for_ever() -> None:
             one.begin()
         one.stepped()
         plain += one.is_plain
-    assert plain <= turns._WINDOWS * 12
+    assert plain <= alternation._WINDOWS * 12
 
 
 def test_changes_before_anything_was_timed_are_one() -> None:
@@ -334,7 +334,7 @@ def test_without_an_optimizer_the_calls_tell_what_was_saved(session: Session) ->
 
 
 def test_what_compiled_code_costs_to_load_must_be_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
-    from magpy_core.regions.policy import budget as budgets
+    from magpy_core.regions.budget import budget as budgets
 
     now = [0.0]
     monkeypatch.setattr(budgets.time, "monotonic", lambda: now[0])

@@ -19,7 +19,7 @@ from magpy_core.opgraph.functions import operator_name
 from magpy_core.regions import trial as trials
 from magpy_core.regions.api import region_of
 from magpy_core.regions.fragments import fragments as stretches
-from magpy_core.regions.policy.policy import Fallback
+from magpy_core.regions.policy.policy import Policy
 from magpy_core.regions.region import Region
 from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 from magpy_core.regions.timing.region_times import RegionTimes
@@ -327,7 +327,7 @@ def test_a_stretch_that_was_measured_to_be_slower_is_plain_python(monkeypatch: p
 @pytest.mark.parametrize("pays", [True, False])
 def test_a_region_whose_stretches_do_not_pay_is_plain_python(pays: bool) -> None:
     def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
-        trial.pays = pays if state is not None and state[0] >= 2 else None
+        trial.compared.pays = pays if state is not None and state[0] >= 2 else None
         trial.compared.eager, trial.compared.compiled = [0.001], [0.002]
         return True
 
@@ -394,7 +394,7 @@ def test_calls_inside_of_a_call_that_is_on_trial_are_a_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (Fallback, "replaces_plain"),
+        (Policy, "_cut"),
         (AlternatingCalls, "begin"),
         (AlternatingCalls, "returned"),
         (trials, "_state"),
@@ -406,7 +406,7 @@ def test_an_error_of_ours_in_a_trial_leaves_plain_python(owner: Any, name: str) 
     """Calls that raise are among them: what the program sees is its own exception."""
 
     def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
-        trial.pays = None if name in ("returned", "has_history") else False
+        trial.compared.pays = None if name in ("returned", "has_history") else False
         trial.compared.eager, trial.compared.compiled = [0.001], [0.002]
         return True
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from magpy_core._compat.torch.fake import symbolic_sizes_imported
 from magpy_core.limits import LIMITS
-from magpy_core.regions.policy.guard_backoff import GuardBackoff
-from magpy_core.regions.policy.history import LastRun
+from magpy_core.regions.budget.guard_backoff import GuardBackoff
+from magpy_core.regions.budget.history import LastRun
 
 
 class Budget:

@@ -12,7 +12,7 @@ import magpy_core
 from magpy_core.backends import background, get_backend
 from magpy_core.capture import graphs
 from magpy_core.regions.api import region_of
-from magpy_core.regions.policy.budget import Budget
+from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
 from tests.soundness.harness.cuts import without_trials

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from magpy_core.regions.policy.history import Kept, LastRun
-from magpy_core.regions.policy.savings import shown_by
+from magpy_core.regions.budget.history import Kept, LastRun
+from magpy_core.regions.policy.savings import history_of
 from magpy_core.regions.timing.steps import Steps
 
 
@@ -24,7 +24,7 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def region(
     name: str, plain: float, compiled: float, calls: int = 100, hits: int = 90, recordings: int = 1, *, retired: bool = False
 ) -> Any:
-    times = SimpleNamespace(eager=[plain] * 10, compiled=[compiled] * 10)
+    times = SimpleNamespace(calls=SimpleNamespace(eager=[plain] * 10, compiled=[compiled] * 10))
     captures = [SimpleNamespace(is_retired=retired)]
     return SimpleNamespace(id=name, calls=calls, hits=hits, times=times, recordings=recordings, captures=captures)
 
@@ -32,7 +32,7 @@ def region(
 def test_what_compiled_calls_save() -> None:
     regions = [region("a", 0.1, 0.06), region("slower", 0.1, 0.2), region("never", 0.1, 0.01, hits=0),
                region("changes", 0.1, 0.01, hits=0, recordings=5), region("given up", 0.1, 0.06, retired=True)]  # fmt: skip
-    run = shown_by(regions, Steps(), 20.0, LastRun(5.0, {"slower": 0.5, "gone": 0.25}))
+    run = history_of(regions, Steps(), 20.0, LastRun(5.0, {"slower": 0.5, "gone": 0.25}))
     expected = {"a": pytest.approx(0.2), "gone": 0.25, "slower": 0.0, "changes": 0.0, "given up": 0.0}
     assert run.seconds == 20.0 and run.saves == expected, "calls of a take half of the time"
     assert [run.may_save(name) for name in ("a", "slower", "never")] == [True, False, True]
@@ -44,7 +44,7 @@ def test_whole_steps_count_where_they_were_timed() -> None:
     steps = Steps()
     steps.are_whole = True
     steps.compared.eager, steps.compared.compiled = [0.1] * 6, [0.08] * 6
-    assert shown_by([region("a", 0.1, 0.01)], steps, 20.0, LastRun()).saves == {"a": pytest.approx(0.2)}
+    assert history_of([region("a", 0.1, 0.01)], steps, 20.0, LastRun()).saves == {"a": pytest.approx(0.2)}
 
 
 def test_it_is_kept_by_command(caches: Path) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from magpy_core.findings import Finding, Severity
-from magpy_core.regions import fallback
+from magpy_core.limits import LIMITS
+from magpy_core.regions.policy import policy
 from magpy_core.regions.session import Session
 
 
@@ -19,10 +21,10 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        for module in ("steps", "times", "passes"):
-            monkeypatch.setattr(f"magpy_core.regions.{module}.when_done", lambda: self.now)
+        for module in ("steps", "region_times", "passes"):
+            monkeypatch.setattr(f"magpy_core.regions.timing.{module}.when_done", lambda: self.now)
         monkeypatch.setattr("magpy_core.regions.timing.steps.perf_counter", lambda: self.now)
-        monkeypatch.setattr(fallback, "_FEWEST_CALLS", 1000)  # refused regions stay whole
+        monkeypatch.setattr(policy, "LIMITS", replace(LIMITS, calls_before_cut=1000))  # refused regions stay whole
 
 
 def _train(
