@@ -41,15 +41,15 @@ Every number that decides what is spent (`magpy_core/limits.py`). None of them c
 {limits}"""
 
 
-def picture() -> str:
-    return f"```mermaid\n{mermaid()}```\n"
+def picture(*, explained: bool = True) -> str:
+    return f"```mermaid\n{mermaid(explained=explained)}```\n"
 
 
 def architecture() -> str:
     """The page with the picture as it is now."""
     before, _, rest = ARCHITECTURE.read_text(encoding="utf-8").partition(_HEADING)
     after = rest[rest.index("\n## ") :]
-    return f"{before}{_HEADING}\nOnly `Policy` (`regions/policy/policy.py`) writes a region's phase.\n\n{picture()}{after}"
+    return f"{before}{_HEADING}\nOnly `Policy` writes it ([how a run decides](docs/policy.md)).\n\n{picture(explained=False)}{after}"
 
 
 if __name__ == "__main__":

@@ -77,9 +77,7 @@ class Monitored:
 
 
 class _FullGraphRegion(Region):
-    """A region that raises ``failure`` instead of falling back. The monitored run has taken place: its effects stay."""
-
-    failure: GraphBreak | None = None
+    """A region that raises instead of falling back. The monitored run has taken place: its effects stay."""
 
     def build_capture(
         self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any], held: Capture | None = None
@@ -92,17 +90,17 @@ class _FullGraphRegion(Region):
             return None  # only this call can't be captured (it filled a cache, say); the next one may be
         if capture is None or not capture.is_complete:
             reasons = [f for f in recorded.findings if f.code.startswith(("MP1", "MP9"))]
-            self.failure = GraphBreak(self.name, reasons)
+            self.policy.failure = GraphBreak(self.name, reasons)
         return capture
 
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.failure is not None and self.options.fullgraph:
-            raise self.failure
+        if self.policy.failure is not None and self.options.fullgraph:
+            raise self.policy.failure
         result = super().dispatch(args, kwargs)
         if not self.options.fullgraph:
             return result
-        if self.failure is not None:
-            raise self.failure
+        if self.policy.failure is not None:
+            raise self.policy.failure
         if self.disabled:
             raise GraphBreak(self.name, list(self.findings.values()))
         return result

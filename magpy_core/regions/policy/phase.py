@@ -44,10 +44,10 @@ NEXT: dict[Phase, dict[Phase, str]] = {
 }
 
 
-def mermaid() -> str:
-    """The phases as a state diagram."""
+def mermaid(*, explained: bool = True) -> str:
+    """The phases as a state diagram; ``explained``: with what each of them means."""
     lines = ["stateDiagram-v2", f"    [*] --> {Phase.WARM_UP.name}"]
-    lines += [f"    {phase.name} : {phase.name}<br/>{phase.value}" for phase in Phase]
+    lines += [f"    {phase.name} : {phase.name}<br/>{phase.value}" for phase in Phase if explained]
     lines += [
         f"    {phase.name} --> {after.name} : {why}" for phase, others in NEXT.items() for after, why in others.items()
     ]

@@ -61,13 +61,15 @@ class Sampled(Enum):
 
 class Policy:
     """``phase``: the region's, written here only. ``reason``: why nothing more is recorded, or empty. ``waits``: why the
-    last call that no capture fitted was not recorded. ``fragments``: what calls go to, if the functions were cut."""
+    last call that no capture fitted was not recorded. ``fragments``: what calls go to, if the functions were cut;
+    ``failure``: what they raise instead, under ``fullgraph``."""
 
     def __init__(self) -> None:
         self.phase = Phase.WARM_UP
         self.reason = ""
         self.waits: Unused = ""
         self.fragments: Replacement | None = None
+        self.failure: Exception | None = None
         self.backoff = GuardBackoff()
         self.paths = PathSampling()
         self._was_cut = False  # or there was nothing to cut
