@@ -49,7 +49,8 @@ def architecture() -> str:
     """The page with the picture as it is now."""
     before, _, rest = ARCHITECTURE.read_text(encoding="utf-8").partition(_HEADING)
     after = rest[rest.index("\n## ") :]
-    return f"{before}{_HEADING}\nOnly `Policy` writes it ([how a run decides](docs/policy.md)).\n\n{picture(explained=False)}{after}"
+    text = "Only `Policy` writes it ([how a run decides](docs/policy.md))."
+    return f"{before}{_HEADING}\n{text}\n\n{picture(explained=False)}{after}"
 
 
 if __name__ == "__main__":
