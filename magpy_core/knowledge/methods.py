@@ -82,6 +82,9 @@ ERROR_WRITES = frozenset({"add_note", "with_traceback", "__setstate__"})
 STATE_READS = frozenset({"__reduce_ex__", "__reduce__", "__getstate__"})
 """Methods of ``object`` that read the whole state of an object."""
 
+PICKLE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
+"""Methods that pickling and copying look up in a class."""
+
 WITHOUT_EFFECT = frozenset({"__init__", "__init_subclass__", "__new__", "__class__"})
 """Methods of ``object`` that read and change nothing."""
 

@@ -5,6 +5,7 @@ Key types: Verdict, Module.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -87,3 +88,23 @@ MODULES: dict[str, Module] = {
     "sys": Module(Verdict.HOST, _PURE_SYS),
     **_all(Module(Verdict.IO, opaque=True, streams=True), "io", "_io"),
 }  # fmt: skip
+
+# -- packages, by the beginning of a dotted name -------------------------------------------------------------------------
+
+UNCHANGED_CLASSES = ("torch.", "collections", "enum", "typing", "abc")
+"""Their classes have too many attributes, and change too rarely, to guard all names."""
+
+UNCHANGED_METACLASSES = frozenset({"abc", "enum", "typing", "torch"})
+"""A program does not change their metaclasses."""
+
+HASH_RUNS_NO_USER_CODE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
+"""Their ``__hash__`` and ``__eq__`` in Python run no code of a program."""
+
+PRINTABLE_CONTAINERS = ("builtins", "collections", "torch")
+"""The text of their containers consists of that of the elements."""
+
+ARITHMETIC = ("_operator", "math")
+"""Their functions compute with numbers."""
+
+ENTERS_OWN_MODES = ("torch._subclasses", "torch.utils.checkpoint")
+"""They enter dispatch modes around operations of torch itself."""

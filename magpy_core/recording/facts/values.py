@@ -5,8 +5,6 @@ Key type: Values.
 
 from __future__ import annotations
 
-import functools
-import types
 import weakref
 from enum import Enum, auto
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.knowledge.objects import NATIVE_FIELDS
 from magpy_core.recording.dynamic import assume_momentum, assume_number
 from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.facts.slot import Slot
@@ -23,12 +22,6 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.stand_in import TARGET, StandIn, target_of
-
-# The fields that make up the C state of objects of these classes. The ``__dict__`` of a SimpleNamespace is read separately.
-_FIELDS: dict[type, tuple[str, ...]] = {
-    slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
-    types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
-}  # fmt: skip
 
 
 class _Use(Enum):
@@ -205,7 +198,7 @@ class Values(FactTracker):
         native = native_state(type(value))
         if native is None:
             return
-        fields = _FIELDS.get(type(value))
+        fields = NATIVE_FIELDS.get(type(value))
         if fields is None:
             self.refgraph.read(source, guard.IS, value, site)
             fields = ("args",) if issubclass(native, BaseException) else ()
