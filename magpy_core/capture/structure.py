@@ -37,7 +37,8 @@ class Structure:
         others = [d for d in trace.decisions if d.condition is None]
         may_check_afterwards = _may_check_afterwards(trace, others)
         holds_writes = compiled and may_check_afterwards and bool(others) and all(d.held for d in others)
-        cuts, assertions = [], []
+        cuts: list[Decision] = []
+        assertions: list[Decision] = []
         for decision in others:
             is_assertion = may_check_afterwards and (decision.asserted or holds_writes)
             (assertions if is_assertion else cuts).append(decision)
