@@ -35,15 +35,10 @@ class Structure:
         """``compiled``: the backend is a compiler."""
         conditions = tuple(d for d in trace.decisions if d.condition is not None)
         others = [d for d in trace.decisions if d.condition is None]
-        may_check_afterwards = _may_check_afterwards(trace, others)
-        holds_writes = compiled and may_check_afterwards and bool(others) and all(d.held for d in others)
-        cuts: list[Decision] = []
-        assertions: list[Decision] = []
-        for decision in others:
-            is_assertion = may_check_afterwards and (decision.asserted or holds_writes)
-            (assertions if is_assertion else cuts).append(decision)
-
-        asserted = [node for decision in assertions for node in decided_by(decision)]
+        after_graph = _may_check_afterwards(trace, others)
+        holds_writes = compiled and after_graph and bool(others) and all(d.held for d in others)
+        cuts, assertions = _cuts_and_assertions(others, after_graph=after_graph, holds_writes=holds_writes)
+        asserted = itertools.chain.from_iterable(map(decided_by, assertions))
         wanted = [*map(decided_by, cuts), [*trace.plan.outputs, *asserted]]  # of each segment
         early = (d.condition or () for d in conditions)
         ahead = frozenset(only_for(early, itertools.chain.from_iterable(wanted)))
@@ -66,6 +61,18 @@ def _may_check_afterwards(trace: Trace, decisions: list[Decision]) -> bool:
     # On a GPU, what an assertion rules out (an index that is too large) ends the process instead of raising: cut there.
     on_cpu = all(tensor.facts.device.type == "cpu" for tensor in trace.inputs)
     return on_cpu or not decisions or not may_end_process(trace.graph, decisions[0].last_node)
+
+
+def _cuts_and_assertions(
+    decisions: list[Decision], *, after_graph: bool, holds_writes: bool
+) -> tuple[list[Decision], list[Decision]]:
+    """Which decisions are checked between segments, and which after the whole graph."""
+    cuts: list[Decision] = []
+    assertions: list[Decision] = []
+    for decision in decisions:
+        is_assertion = after_graph and (decision.asserted or holds_writes)
+        (assertions if is_assertion else cuts).append(decision)
+    return cuts, assertions
 
 
 def decided_by(decision: Decision) -> list[torch.fx.Node]:
