@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import torch.fx
@@ -33,27 +34,45 @@ class Structure:
     def of(trace: Trace, *, compiled: bool = False) -> Structure:
         """``compiled``: the backend is a compiler."""
         conditions = tuple(d for d in trace.decisions if d.condition is not None)
-        rest = [d for d in trace.decisions if d.condition is None]
-        # On a GPU, what an assertion rules out (an index that is too large) ends the process instead of raising: cut there.
-        on_cpu = all(tensor.facts.device.type == "cpu" for tensor in trace.inputs)
-        after_graph = on_cpu or not rest or not may_end_process(trace.graph, rest[0].last_node)
-        after_graph = after_graph and not any(map(communicates, trace.graph.nodes))  # which can't be undone
-        holds_writes = compiled and after_graph and bool(rest) and all(d.held for d in rest)
-        cuts = tuple(d for d in rest if not (after_graph and (d.asserted or holds_writes)))
-        assertions = tuple(d for d in rest if after_graph and (d.asserted or holds_writes))
-        asserted = [node for d in assertions for node in decided_by(d)]
-        wanted = [*map(decided_by, cuts), [*trace.plan.outputs, *asserted]]
-        ahead = frozenset(only_for((d.condition or () for d in conditions), (n for nodes in wanted for n in nodes)))
+        others = [d for d in trace.decisions if d.condition is None]
+        after_graph = _may_check_afterwards(trace, others)
+        holds_writes = compiled and after_graph and bool(others) and all(d.held for d in others)
+        cuts, assertions = _cuts_and_assertions(others, after_graph=after_graph, holds_writes=holds_writes)
+        asserted = itertools.chain.from_iterable(map(decided_by, assertions))
+        wanted = [*map(decided_by, cuts), [*trace.plan.outputs, *asserted]]  # of each segment
+        early = (d.condition or () for d in conditions)
+        ahead = frozenset(only_for(early, itertools.chain.from_iterable(wanted)))
         segments = split(trace.graph, [d.last_node for d in cuts], wanted, ahead)
         if holds_writes:
             segments[0].expected = tuple(Expectation(d.sym, d.outcome) for d in assertions)
         placeholders = tuple(n for n in trace.graph.nodes if n.op == "placeholder")
-        return Structure(conditions, cuts, assertions, ahead, segments, placeholders, holds_writes)
+        return Structure(conditions, tuple(cuts), tuple(assertions), ahead, segments, placeholders, holds_writes)
 
     @property
     def may_undo(self) -> bool:
         """Whether a part of the graph may have run when the capture turns out not to fit."""
         return len(self.segments) > 1 or bool(self.assertions)
+
+
+def _may_check_afterwards(trace: Trace, decisions: list[Decision]) -> bool:
+    """Whether the whole graph may run before decisions are checked."""
+    if any(map(communicates, trace.graph.nodes)):
+        return False  # communication can't be undone
+    # On a GPU, what an assertion rules out (an index that is too large) ends the process instead of raising: cut there.
+    on_cpu = all(tensor.facts.device.type == "cpu" for tensor in trace.inputs)
+    return on_cpu or not decisions or not may_end_process(trace.graph, decisions[0].last_node)
+
+
+def _cuts_and_assertions(
+    decisions: list[Decision], *, after_graph: bool, holds_writes: bool
+) -> tuple[list[Decision], list[Decision]]:
+    """Which decisions are checked between segments, and which after the whole graph."""
+    cuts: list[Decision] = []
+    assertions: list[Decision] = []
+    for decision in decisions:
+        is_assertion = after_graph and (decision.asserted or holds_writes)
+        (assertions if is_assertion else cuts).append(decision)
+    return cuts, assertions
 
 
 def decided_by(decision: Decision) -> list[torch.fx.Node]:

@@ -76,6 +76,7 @@ class Entry:
     to_text: bool = False
     reads_attributes: bool = False  # of its argument; recorded if Python calls it
     ignores_arguments: bool = False  # a class that reads nothing from its arguments
+    is_random_stream: bool = False  # a class: its objects are streams of random numbers, whose state no graph holds
     ignores_values: bool = False  # a library function that only looks at the types of numbers, or returns them unchanged
 
 
@@ -134,7 +135,7 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     vars: _READS_ATTRIBUTES, dir: _READS_ATTRIBUTES,
     setattr: _RULE, delattr: _RULE, builtins.__build_class__: _RULE, slice: _IGNORES, types.MethodType: _IGNORES,
     types.SimpleNamespace: _IGNORES, weakref.ref: _IGNORES,
-    torch.is_tensor: _IGNORES_VALUES, typing.cast: _IGNORES_VALUES,
+    torch.Generator: Entry(is_random_stream=True), torch.is_tensor: _IGNORES_VALUES, typing.cast: _IGNORES_VALUES,
     # text; what `format` reads depends on its format specification
     str: _TEXT, repr: _TEXT, ascii: _TEXT, format: Entry(to_text=True), print: _RULE, _warnings.warn: _RULE,
     # the world outside

@@ -79,6 +79,21 @@ def container_method(name: str) -> Method:
 ERROR_WRITES = frozenset({"add_note", "with_traceback", "__setstate__"})
 """Methods of exceptions, written in C, that change them."""
 
+STATE_READS = frozenset({"__reduce_ex__", "__reduce__", "__getstate__"})
+"""Methods of ``object`` that read the whole state of an object."""
+
+PICKLE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
+"""Methods that pickling and copying look up in a class."""
+
+WITHOUT_EFFECT = frozenset({"__init__", "__init_subclass__", "__new__", "__class__"})
+"""Methods of ``object`` that read and change nothing."""
+
+LOCK_METHODS = frozenset({
+    "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
+    "locked", "locked_lock", "release", "release_lock",
+})  # fmt: skip
+"""Methods of locks that take, release or examine them."""
+
 CLASS_METHODS = frozenset({
     "__new__", "fromkeys", "fromhex", "from_bytes", "maketrans", "__subclasscheck__", "__instancecheck__", "mro",
     "__prepare__", "__init_subclass__", "__subclasshook__", "from_iterable", "__class_getitem__",

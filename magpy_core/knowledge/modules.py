@@ -5,6 +5,7 @@ Key types: Verdict, Module.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -29,6 +30,10 @@ class Module:
     host: bool = False  # its native code may return something else at every call
     stateless: bool = False  # the C state of objects of its classes never changes, or is tracked elsewhere
     values: bool = False  # objects of its static classes are immutable
+    opaque: bool = False  # objects of its classes show no state in attributes, even where the classes are heap types
+    streams: bool = False  # objects of its classes read and write files
+    of_threads: bool = False  # objects of its classes are locks, and the state of one thread: using them affects no result
+    pure_objects: bool = False  # calling an object of its classes is pure: `operator.itemgetter`, a generic alias
     fills_arguments: bool = False  # its functions change containers passed to them: heappush, insort, setitem
 
 
@@ -59,11 +64,13 @@ MODULES: dict[str, Module] = {
     **_all(Module(Verdict.PURE, fills_arguments=True), "_heapq", "_bisect"),
     **_all(
         Module(Verdict.PURE, stateless=True),
-        "struct", "_struct", "re", "operator", "functools", "_functools", "types", "typing", "_typing", "_json",
-        "string", "_string", "collections",
+        "struct", "_struct", "_functools", "_typing", "_json", "string", "_string", "collections",
     ),
+    **_all(Module(Verdict.PURE, stateless=True, pure_objects=True), "operator", "functools", "types", "typing"),
+    "re": Module(Verdict.PURE, stateless=True, pure_objects=True, opaque=True),
     **_all(Module(Verdict.PURE, stateless=True, fills_arguments=True), "_operator", "_collections"),
-    **_all(Module(stateless=True), "weakref", "_weakref", "abc", "json", "numpy"),
+    **_all(Module(stateless=True), "weakref", "_weakref", "abc", "json"),
+    "numpy": Module(stateless=True, opaque=True),
     **_all(Module(values=True), "datetime", "decimal"),
     "builtins": Module(Verdict.PURE, values=True),
     **_all(
@@ -72,12 +79,32 @@ MODULES: dict[str, Module] = {
         "_multiprocessing", "resource", "secrets", "uuid", "_uuid", "_datetime", "gc", "faulthandler", "ctypes", "_ctypes",
         "atexit", "sqlite3", "_sqlite3", "pwd", "locale", "_locale", "readline", "tracemalloc", "_tracemalloc",
     ),
-    "_thread": Module(Verdict.HOST, _PURE_THREAD, host=True, stateless=True),
+    "_thread": Module(Verdict.HOST, _PURE_THREAD, host=True, stateless=True, opaque=True, of_threads=True),
     **_all(  # they access files, sockets and processes
         Module(Verdict.IO, _OF_PROCESS, host=True),
         "posix", "nt", "_socket", "socket", "select", "_ssl", "_posixsubprocess", "mmap", "fcntl",
     ),
     "_abc": Module(Verdict.PURE, {"get_cache_token": Verdict.HOST}, stateless=True),
     "sys": Module(Verdict.HOST, _PURE_SYS),
-    **_all(Module(Verdict.IO), "io", "_io"),
+    **_all(Module(Verdict.IO, opaque=True, streams=True), "io", "_io"),
 }  # fmt: skip
+
+# -- packages, by the beginning of a dotted name -------------------------------------------------------------------------
+
+UNCHANGED_CLASSES = ("torch.", "collections", "enum", "typing", "abc")
+"""Their classes have too many attributes, and change too rarely, to guard all names."""
+
+UNCHANGED_METACLASSES = frozenset({"abc", "enum", "typing", "torch"})
+"""A program does not change their metaclasses."""
+
+HASH_RUNS_NO_USER_CODE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
+"""Their ``__hash__`` and ``__eq__`` in Python run no code of a program."""
+
+PRINTABLE_CONTAINERS = ("builtins", "collections", "torch")
+"""The text of their containers consists of that of the elements."""
+
+ARITHMETIC = ("_operator", "math")
+"""Their functions compute with numbers."""
+
+ENTERS_OWN_MODES = ("torch._subclasses", "torch.utils.checkpoint")
+"""They enter dispatch modes around operations of torch itself."""

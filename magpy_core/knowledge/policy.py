@@ -16,6 +16,7 @@ from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import MODULES, UNKNOWN_MODULE, Module, Verdict
 
 _CLOCKS = frozenset({"now", "today", "utcnow"})
+_CLOCK_MODULES = ("time.", "datetime.")
 
 _extra: dict[str, Verdict] = {}
 
@@ -83,12 +84,12 @@ def _native_base(tp: type) -> type | None:
     methods show whether a class was created by a ``class`` statement."""
     for k in tp.__mro__:
         if not is_heap_type(k):
-            plain = _module(k).values or _module(k).stateless or module_of(k).partition(".")[0] == "torch"
+            plain = module_facts(k).values or module_facts(k).stateless or module_of(k).partition(".")[0] == "torch"
             # calls of streams themselves are handled elsewhere, but not those of a user-defined subclass
             return k if not plain and verdict(k) in (Verdict.UNKNOWN, *([Verdict.IO] if k is not tp else [])) else None
         for v in k.__dict__.values():
             if (type(v) in _NATIVE_METHODS and v.__objclass__ is k) or type(v).__name__ == "instancemethod":
-                return None if _module(k).stateless or module_of(k).split(".")[0] == "torch" else k
+                return None if module_facts(k).stateless or module_of(k).split(".")[0] == "torch" else k
     return None
 
 
@@ -110,13 +111,19 @@ def is_host_module(module: str) -> bool:
     return MODULES.get(module, UNKNOWN_MODULE).host
 
 
+def module_facts(fn: Any) -> Module:
+    """What is known about the module of a function or class."""
+    return MODULES.get(module_of(fn), UNKNOWN_MODULE)
+
+
+def is_clock(name: str) -> bool:
+    """Whether a function of this dotted name reads a clock."""
+    return name.startswith(_CLOCK_MODULES)
+
+
 def fills_arguments(fn: Any) -> bool:
     """Whether a native function may change containers passed to it."""
-    return _module(fn).fills_arguments
-
-
-def _module(fn: Any) -> Module:
-    return MODULES.get(module_of(fn), UNKNOWN_MODULE)
+    return module_facts(fn).fills_arguments
 
 
 def verdict(fn: Any) -> Verdict:

@@ -1,7 +1,7 @@
 """Functions of torch that are not operators: which ones read torch's state, and which of those need no separate guard.
 
 Every other function of torch that the operator recorder does not record is refused. Names: COVERED_READS, HARMLESS,
-reads_state.
+reads_state. At the end: what classes, parameters and attributes of torch stand for.
 """
 
 from __future__ import annotations
@@ -87,3 +87,30 @@ HARMLESS = frozenset(
         _can_use_flash_attention _is_flash_attention_available _group_tensors_by_device_and_dtype
     """.split()
 )
+
+
+# -- classes, attributes and parameters ----------------------------------------------------------------------------------
+
+#: Classes of tensors on the CPU, by dtype, which are called with sizes or data.
+CPU_TENSOR_TYPES = frozenset({
+    torch.FloatTensor, torch.DoubleTensor, torch.HalfTensor, torch.BFloat16Tensor, torch.LongTensor, torch.IntTensor,
+    torch.ShortTensor, torch.CharTensor, torch.ByteTensor, torch.BoolTensor,
+})  # fmt: skip
+
+_NORM = ("input", "running_mean", "running_var", "weight", "bias")
+_NATIVE_NORM = ("input", "weight", "bias", "running_mean", "running_var")
+#: Functions that write arguments without incrementing the tensors' version counters: the names of their parameters in order,
+#: and the flag that makes them write.
+UPDATES_STATISTICS: dict[Any, tuple[tuple[str, ...], str]] = {
+    torch.nn.functional.batch_norm: ((*_NORM, "training"), "training"),
+    torch.nn.functional.instance_norm: ((*_NORM, "use_input_stats"), "use_input_stats"),
+    torch.batch_norm: ((*_NATIVE_NORM, "training"), "training"),
+    torch.instance_norm: ((*_NATIVE_NORM, "use_input_stats"), "use_input_stats"),
+}
+
+#: What code in a backward pass sees of the pass itself: gradients that it has accumulated, and the engine that runs it.
+#: A graph assigns gradients after the pass.
+SHOWS_BACKWARD_PASS = frozenset({"grad", "_grad", "_execution_engine", "queue_callback"})
+
+#: A number of an optimizer's group, and what a scheduler that sets it keeps there.
+SCHEDULED = {"lr": "initial_lr", "momentum": "max_momentum", "betas": "max_momentum"}

@@ -12,6 +12,7 @@ from magpy_core._compat.torch.operator_schemas import written_with_lists
 from magpy_core._compat.torch.tensor_guards import is_tensor_base
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import Fact, named
+from magpy_core.knowledge.torch_functions import UPDATES_STATISTICS
 
 METADATA_ATTRIBUTES, METADATA_CALLS = named(Fact.METADATA_ATTRIBUTE), named(Fact.METADATA_CALL)
 SIZE_ATTRIBUTES, SIZE_CALLS = named(Fact.SIZE_ATTRIBUTE), named(Fact.SIZE_CALL)
@@ -24,16 +25,6 @@ REDUCES = named(Fact.REDUCES)
 IN_PLACE = named(Fact.IN_PLACE)
 _GIVES_TEXT = named(Fact.GIVES_TEXT)
 _VALUES = named(Fact.VALUES)
-# Functions that write arguments without incrementing the tensors' version counters: the names of their parameters in order,
-# and the flag that makes them write.
-_NORM = ("input", "running_mean", "running_var", "weight", "bias")
-_NATIVE_NORM = ("input", "weight", "bias", "running_mean", "running_var")
-_SILENT_WRITES: dict[Any, tuple[tuple[str, ...], str]] = {
-    torch.nn.functional.batch_norm: ((*_NORM, "training"), "training"),
-    torch.nn.functional.instance_norm: ((*_NORM, "use_input_stats"), "use_input_stats"),
-    torch.batch_norm: ((*_NATIVE_NORM, "training"), "training"),
-    torch.instance_norm: ((*_NATIVE_NORM, "use_input_stats"), "use_input_stats"),
-}
 
 
 #: In a node's ``meta``: it stands for a ``backward()``; the program did not call ``torch.autograd.grad`` itself.
@@ -70,7 +61,7 @@ def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, A
 def running_statistics(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
     """The graph values of the running statistics that a normalization in training mode changes."""
     try:
-        names, flag = _SILENT_WRITES[func]
+        names, flag = UPDATES_STATISTICS[func]
     except (KeyError, TypeError):
         return []
     bound = {**dict(zip(names, fx_args, strict=False)), **fx_kwargs}

@@ -13,6 +13,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.torch_state import switches_modes
+from magpy_core.knowledge.modules import ARITHMETIC
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.functions import IS_BACKWARD, MAY_RAISE, node_name
 from magpy_core.opgraph.scalars import cannot_overflow
@@ -55,7 +56,7 @@ def _may_end_process(node: torch.fx.Node) -> bool:
         return False
     if node.target is torch.autograd.grad or node_name(node) == "new_gradient":
         return False
-    is_arithmetic = getattr(node.target, "__module__", None) in ("_operator", "math")  # of numbers, unless a tensor results
+    is_arithmetic = getattr(node.target, "__module__", None) in ARITHMETIC  # of numbers, unless a tensor results
     return not is_arithmetic or node.target in (operator.getitem, operator.setitem) or "magpy_tensor" in node.meta
 
 

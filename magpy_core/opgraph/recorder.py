@@ -21,18 +21,14 @@ from magpy_core._compat.torch.mode_reads import is_of_program
 from magpy_core._compat.torch.surroundings import dispatched_function
 from magpy_core._compat.torch.tensor_guards import has_own_functions, no_subclass_functions, no_torch_function
 from magpy_core._compat.torch.torch_state import PlainDispatchMode, resume_mode, suspend_mode
-from magpy_core.findings import HERE, Unsupported
-from magpy_core.knowledge.operators import REFUSED
+from magpy_core.findings import Unsupported
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.opgraph import functions as fns
-from magpy_core.opgraph import reads
+from magpy_core.opgraph import special_calls
 from magpy_core.opgraph.backward import BACKWARD, Backward
-from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.opgraph.operator_graph import OperatorGraph
-from magpy_core.refgraph import kinds
-from magpy_core.refgraph.kinds import is_a
 
 
 class OpRecorder(TorchFunctionMode):
@@ -178,89 +174,14 @@ def begin(
         return Backward.prepare(ops, func, args, kwargs)
     name = fns.function_name(func)
     if name.startswith(("get:", "set:", "del:")):
-        return _attribute(ops, func, name, args)
+        return special_calls.attribute(ops, func, name, args)
     if str(getattr(func, "_qualified_op_name", func)).startswith(("profiler::", "profiler.")):
         return lambda result: result  # a profiler's range
-    reads_type = name == "type" and len(args) == 1 and not kwargs  # ``x.type()`` names dtype and device
-    if reads_type or name in fns.METADATA_CALLS:
-        return partial(reads.metadata, ops, name, args, kwargs)
-    if name == "requires_grad_":
-        return _assignment(ops, args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
-    if name in fns.SIZE_CALLS:
-        if any(is_a(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
-            raise Unsupported("MP102", f"{HERE} takes a tensor as the index of a dimension.", hint="Use `.item()`.")
-        return partial(reads.size, ops, name, args, kwargs)
-    if name == "register_hook" and len(args) == 2 and not kwargs:
-        return ops.leaves.hooks.register(*args)
-    if name in REFUSED:
-        raise Unsupported("MP106", f"{HERE} uses `{name}`, which can't be recorded safely yet.", hint=REFUSED[name])
-    if name in fns.FROM_DATA and args:
-        if host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
-            return _of_array(ops, args, kwargs, share=name != "tensor")
-        if kwargs.get("dtype") is None and _has_numpy_number(args[0]):
-            raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Pass `dtype=`.")
-    if name == "tolist" and reads.can_be_listed(ops, args[0]):
-        return partial(reads.numbers, ops, args[0], ops.inputs.node(args[0]))
-    if name == "__format__" and reads.holds_one_number(args[0]):
-        return partial(reads.text, ops, args[0], ops.inputs.node(args[0]))
-    if name in fns.OPAQUE_READS:
-        host.graph_incomplete = host.graph_incomplete or name in fns.GIVES_ARRAY
-        raise Unsupported("MP102", fns.opaque_read(name), hint=fns.opaque_hint(name))
+    for special in special_calls.BY_NAME.get(name, ()):
+        finish = special(ops, name, args, kwargs)
+        if finish is not None:
+            return finish
     return Operation.prepare(ops, func, args, kwargs)
-
-
-def _of_array(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> Operation:
-    """``torch.tensor(array, dtype=..., device=...)`` of an array created in the region: its numbers are constants."""
-    if len(args) > 1 or args[0].size > LARGEST_ARRAY:
-        text = f"{HERE} creates a tensor from a NumPy array in a way that a graph can't hold."
-        raise Unsupported("MP106", text, hint="Create the tensor outside the region, and pass it in.")
-    if share:
-        ops.host.share_array(args[0])
-    *numbers, dtype = array_parts(args[0])
-    node = ops.graph.call_function(from_array, (*numbers, dtype))
-    node.meta["magpy_site"] = ops.host.site
-    given = {"dtype": dtype} | {k: v for k, v in kwargs.items() if v is not None}
-    return Operation.prepare(ops, torch.Tensor.to, (node,), given)
-
-
-def _has_numpy_number(value: Any) -> bool:
-    """Whether ``value`` is a NumPy number, or a list or tuple that holds one at any depth."""
-    if is_a(value, (list, tuple)):
-        return any(map(_has_numpy_number, value))
-    return kinds.is_numpy_number(value)
-
-
-def _attribute(ops: OperatorGraph, func: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Finish:
-    """Record that an attribute of a tensor is read, set or deleted."""
-    action, attr = name.split(":")
-    if action != "get":
-        return _assignment(ops, args[0], attr, args[1] if action == "set" else None)
-    if attr in fns.METADATA_ATTRIBUTES:
-        return partial(reads.metadata, ops, attr, args, {})
-    if attr in fns.SIZE_ATTRIBUTES:
-        return partial(reads.size, ops, attr, args, {})
-    if attr in fns.FIELDS:
-        return partial(reads.field, ops, args[0], attr)
-    if attr in fns.OPAQUE_READS:
-        text = f"{HERE} reads an attribute of a tensor (`.{attr}`) that no guard can check."
-        raise Unsupported("MP102", text, hint=fns.opaque_hint(attr))
-    return Operation(ops, func, name, (ops.inputs.node(args[0]), attr), {}, [args[0]])
-
-
-def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any) -> Finish:
-    """Record that an attribute of a tensor is set, or deleted if ``value`` is None."""
-    if attr == "grad":
-        return partial(reads.field_set, ops, tensor, attr, value)
-    if attr == "requires_grad" and type(value) is bool:
-        ops.inputs.node(tensor)
-        if tensor.requires_grad == value:
-            return partial(reads.metadata, ops, attr, (tensor,), {})  # a no-op while the guard on `requires_grad` holds
-        ops.leaves.prepare(tensor, value)
-        return lambda result: result
-    if attr == "data" and tensor.requires_grad and is_a(value, torch.Tensor) and tensor.shape != value.shape:
-        ops.values.reshaped_leaf = True
-    hint = "Copy values into the tensor (`with torch.no_grad(): x.copy_(values)`), or assign it outside the region."
-    raise Unsupported("MP106", f"{HERE} is assigned, which no graph can do.", hint=hint)
 
 
 # An operation is one event: neither our handler nor the Python inside the operation is monitored.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
 from magpy_core._compat.torch.value_tests import how_to_avoid
@@ -21,12 +22,91 @@ from magpy_core.recording.ledger import Decision
 from magpy_core.refgraph.kinds import is_a
 
 _MOST = 2000  # decisions in a call that is worth recording
+
+
+class _Use(Enum):
+    """What the program does with the value."""
+
+    BRANCH = auto()  # control flow depends on it
+    NUMBER = auto()  # Python computes with it
+    SIZE = auto()  # it is a size that depends on data
+
+
+class _Check(Enum):
+    """When a compiled capture finds out whether the outcome is the recorded one."""
+
+    CONDITION = auto()  # before the graph: the value depends on the region's inputs alone
+    ONLY_CONDITION = auto()  # the same, in a region that may be only one graph
+    ASSERTION = auto()  # after the graph: any other outcome only raises
+    AFTERWARDS = auto()  # after the graph, because the region may be only one graph
+    CUT = auto()  # between two graphs: the first computes the value
+
+
+_USES = {"value": _Use.NUMBER, "__index__": _Use.NUMBER, "item": _Use.NUMBER, "sizes": _Use.SIZE}
+_CODES = {_Use.BRANCH: "MP101", _Use.NUMBER: "MP102", _Use.SIZE: "MP109"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """How a finding says it; ``{read}`` is the expression that needs the value."""
+
+    text: str
+    hint: str
+    severity: Severity | None = Severity.INFORMATION  # None: that of the code
+    shows_outcome: bool = True
+
+
+_OWN_CAPTURES = "data of the region's inputs: it is checked before the graph runs; each value gets its own capture."
+_IF_IT_VARIES = "The graph is not cut. Keep values that vary a lot in a tensor, or outside the region."
+_IF_FEW_VALUES = f"No action needed if it takes few values. {_IF_IT_VARIES}"
+_COSTS_LITTLE = "No action needed. A check outside the region would cost less."
 _IN_LIBRARY = (
     "The test is in a library, where the path ends: pass an argument that avoids it, or call it outside the region."
 )
 _BRANCH = (
     "If both sides compute, use `torch.where(condition, a, b)`; what only checks, prints or stops goes outside the region."
 )
+_COMPILED_SIZE = _Message(
+    "{read}, which no compiled backend supports.",
+    "Keep the full size and a mask, or read the size outside the region.",
+    severity=None,
+    shows_outcome=False,
+)
+# A branch has two outcomes, a number may have any value: captures for each of its values are worth a warning.
+_VARYING_NUMBER = _Message(f"{{read}}, {_OWN_CAPTURES}", _IF_IT_VARIES, severity=None)
+_NUMBER_OF_FEW_VALUES = _Message(f"{{read}}, {_OWN_CAPTURES}", _IF_FEW_VALUES)
+_BRANCH_ON_INPUTS = _Message(f"Control flow depends on {{read}}, {_OWN_CAPTURES}", _IF_FEW_VALUES)
+
+_MESSAGES: dict[tuple[_Check, _Use], _Message] = {
+    (_Check.CONDITION, _Use.BRANCH): _BRANCH_ON_INPUTS,
+    (_Check.CONDITION, _Use.NUMBER): _VARYING_NUMBER,
+    (_Check.CONDITION, _Use.SIZE): _VARYING_NUMBER,
+    (_Check.ONLY_CONDITION, _Use.BRANCH): _BRANCH_ON_INPUTS,
+    (_Check.ONLY_CONDITION, _Use.NUMBER): _NUMBER_OF_FEW_VALUES,
+    (_Check.ONLY_CONDITION, _Use.SIZE): _NUMBER_OF_FEW_VALUES,
+    (_Check.ASSERTION, _Use.BRANCH): _Message(
+        "This check depends on {read}, a tensor value: it is made after the graph has run.", _COSTS_LITTLE
+    ),
+    (_Check.AFTERWARDS, _Use.BRANCH): _Message(
+        "This branch depends on {read}: it is checked after the graph has run.", _COSTS_LITTLE
+    ),
+    (_Check.AFTERWARDS, _Use.NUMBER): _Message(
+        "{read}: it is compared with the recorded value after the graph has run.", _COSTS_LITTLE
+    ),
+    (_Check.AFTERWARDS, _Use.SIZE): _COMPILED_SIZE,
+    (_Check.CUT, _Use.BRANCH): _Message(
+        "This branch depends on {read}, a tensor value: the graph is cut here.",
+        "",  # it depends on where the branch is
+        severity=None,
+    ),
+    (_Check.CUT, _Use.NUMBER): _Message(
+        "{read}, so the graph is cut here.",
+        "Keep the value in a tensor, or read it after the region.",
+        severity=None,
+        shows_outcome=False,
+    ),
+    (_Check.CUT, _Use.SIZE): _COMPILED_SIZE,
+}
 
 
 class Decisions(BasicTracker):
@@ -39,60 +119,55 @@ class Decisions(BasicTracker):
     def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
         """From here on, the program's path depends on ``sym`` having this outcome."""
         if sym.on_host:
-            for leaf in sym.leaves():
-                if what == "value" and leaf is sym:
-                    self.ledger.learned.exact.add(leaf.payload.path)
-            self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
+            self._guard_number(sym, outcome, what, site)
             return
         if self._is_fixed(sym):
             return  # it follows from an earlier decision: the graph is cut there
+        use = _USES.get(what, _Use.BRANCH)
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
-        number = what in ("value", "__index__", "item", "sizes")
-        code = "MP101" if not number else "MP109" if what == "sizes" else "MP102"
-        asserted = what == "type" or (not number and site is not None and only_raises(site, outcome))
-        condition = None if asserted else conditions.condition(self.ledger.ops, sym)
-        cut = condition is None and not (asserted or self.ledger.fullgraph)
-        place = self.journal.places.now(site, self.journal.site).location if cut else None
-        self._asked += not (asserted or self.ledger.fullgraph)
-        self.ledger.decisions.append(Decision(sym, outcome, last, site, asserted or self.ledger.fullgraph, condition, place))
-        if not asserted or self.ledger.fullgraph:  # an assertion is checked after the branches that follow it
+        check, condition = self._check_of(sym, outcome, what, site)
+        place = self.journal.places.now(site, self.journal.site).location if check is _Check.CUT else None
+        asserted = check is _Check.ASSERTION or self.ledger.fullgraph
+        self._asked += not asserted
+        self.ledger.decisions.append(Decision(sym, outcome, last, site, asserted, condition, place))
+        if check is not _Check.ASSERTION or self.ledger.fullgraph:
+            # not for an assertion, which is checked after the branches that follow it
             self._fixed[id(sym)] = sym
-        if what == "type":
-            return  # not worth a finding
-        read = self._described(sym, what) if number else self.describe_read(sym)
-        values: tuple[Value, ...] = (Value("outcome", repr(outcome)),)
-        severity: Severity | None = Severity.INFORMATION
+        if what != "type":  # which is not worth a finding
+            self._report(sym, outcome, use, check, site)
+
+    def _guard_number(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
+        """A decision on numbers from outside: a guard computes it again."""
+        for leaf in sym.leaves():
+            if what == "value" and leaf is sym:
+                self.ledger.learned.exact.add(leaf.payload.path)
+        self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
+
+    def _check_of(self, sym: Any, outcome: Any, what: str, site: Any) -> tuple[_Check, Any]:
+        """When the outcome is checked, and the condition if that is before the graph."""
+        may_assert = what not in _USES and site is not None
+        if what == "type" or (may_assert and only_raises(site, outcome)):
+            return _Check.ASSERTION, None
+        condition = conditions.condition(self.ledger.ops, sym)
         if condition is not None:
-            use = read if number else f"Control flow depends on {read}"
-            text = (
-                f"{use}, data of the region's inputs: it is checked before the graph runs; each value gets its own capture."
-            )
-            hint = "The graph is not cut. Keep values that vary a lot in a tensor, or outside the region."
-            if number and not self.ledger.fullgraph:
-                severity = None  # a branch has two outcomes, a number may have any value
-            else:
-                hint = f"No action needed if it takes few values. {hint}"
-        elif what != "sizes" and (asserted or self.ledger.fullgraph):
-            if asserted:
-                text = f"This check depends on {read}, a tensor value: it is made after the graph has run."
-            elif number:
-                text = f"{read}: it is compared with the recorded value after the graph has run."
-            else:
-                text = f"This branch depends on {read}: it is checked after the graph has run."
-            hint = "No action needed. A check outside the region would cost less."
-        elif what == "sizes":
-            text, values, severity = f"{read}, which no compiled backend supports.", (), None
-            hint = "Keep the full size and a mask, or read the size outside the region."
-        elif number:
-            text = f"{read}, so the graph is cut here."
-            hint, values, severity = "Keep the value in a tensor, or read it after the region.", (), None
-        else:
-            text = f"This branch depends on {read}, a tensor value: the graph is cut here."
-            hint, severity = _around_branch(site or self.journal.site), None
-        found = self.journal.note(code, text, hint=hint, values=values, site=site, severity=severity)
-        if cut and found is not None and what != "sizes":
+            return _Check.ONLY_CONDITION if self.ledger.fullgraph else _Check.CONDITION, condition
+        return _Check.AFTERWARDS if self.ledger.fullgraph else _Check.CUT, None
+
+    def _report(self, sym: Any, outcome: Any, use: _Use, check: _Check, site: Any) -> None:
+        read = self._described(sym, use)
+        message = _MESSAGES[check, use]
+        found = self.journal.note(
+            _CODES[use],
+            message.text.format(read=read),
+            hint=message.hint or _around_branch(site or self.journal.site),
+            values=(Value("outcome", repr(outcome)),) if message.shows_outcome else (),
+            site=site,
+            severity=message.severity,
+        )
+        if check is _Check.CUT and found is not None and use is not _Use.SIZE:
             self.journal.obstacles.append(found)
-            self._cuts.append((found, read if number else f"This branch depends on {read}, a tensor value"))
+            text = read if use is _Use.NUMBER else f"This branch depends on {read}, a tensor value"
+            self._cuts.append((found, text))
 
     @property
     def are_too_many(self) -> bool:
@@ -144,8 +219,10 @@ class Decisions(BasicTracker):
         ]
         return f"the result of `{made[0]}`" if made else "a tensor's value"
 
-    def _described(self, sym: Any, what: str) -> str:
-        if what != "sizes":
+    def _described(self, sym: Any, use: _Use) -> str:
+        if use is _Use.BRANCH:
+            return self.describe_read(sym)
+        if use is _Use.NUMBER:
             return self.describe_use(sym)
         return f"{self.journal.quoted_expression() or 'The program'} returns a data-dependent size to Python"
 

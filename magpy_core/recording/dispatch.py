@@ -151,7 +151,7 @@ class Dispatch(Tracker):
                 self.access.arguments.read(site, args, kwargs)
         elif policy.module_of(type(fn)).startswith("torch"):
             self.basics.stack.torch = (site, fn)
-        elif policy.verdict(fn) == Verdict.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
+        elif policy.verdict(fn) == Verdict.PURE or policy.module_facts(type(fn)).pure_objects:
             self.basics.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
         else:

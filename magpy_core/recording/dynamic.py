@@ -13,6 +13,7 @@ import torch
 
 from magpy_core._compat.cpython.counters import counted_names
 from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.knowledge.torch_functions import SCHEDULED
 from magpy_core.recording import marks
 from magpy_core.recording.ledger import Learned, Ledger
 from magpy_core.refgraph.kinds import is_a
@@ -23,8 +24,6 @@ from magpy_core.refgraph.source import Source
 _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, torch.nn.Parameter)
 
 _NUMBERS = (int, float)
-#: A number of an optimizer's group, and what a scheduler that sets it keeps there.
-_SCHEDULED = {"lr": "initial_lr", "momentum": "max_momentum", "betas": "max_momentum"}
 
 
 def may_be_dynamic(learned: Learned) -> bool:
@@ -79,7 +78,7 @@ def _is_counter(site: Any) -> bool:
 
 def _is_scheduled(ledger: Ledger, source: Source) -> bool:
     """Whether a number is the learning rate or momentum of a group of an optimizer's parameters that a scheduler sets."""
-    limit = _SCHEDULED.get(source.key) if type(source.key) is str else None
+    limit = SCHEDULED.get(source.key) if type(source.key) is str else None
     if limit is None:
         return False
     nodes = ledger.refgraph.nodes.values()

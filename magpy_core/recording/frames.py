@@ -18,6 +18,7 @@ from magpy_core._compat.torch.mode_reads import reads_modes
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import WITH_VERDICT
+from magpy_core.knowledge.library_files import OF_DEVICES
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
@@ -32,7 +33,7 @@ from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
 
 _DISABLED_HINT = "Compile the code around the call, or functions that the disabled function calls, as separate regions."
-_DEVICE_MODULES = tuple(TORCH_FOLDER + name + os.sep for name in ("cuda", "xpu", "mtia"))
+_DEVICE_FOLDERS = tuple(TORCH_FOLDER + name.replace("/", os.sep) for name in OF_DEVICES)
 _CONTEXTLIB = STDLIB_FOLDER + "contextlib.py"
 
 
@@ -88,7 +89,7 @@ class Frames(Tracker):
             elif code.co_argcount:
                 self._method_of_library(frame)
             return False
-        if filename.startswith(_DEVICE_MODULES) and self.basics.pauses.in_own_code_of_checkpoint():
+        if filename.startswith(_DEVICE_FOLDERS) and self.basics.pauses.in_own_code_of_checkpoint():
             self.basics.pauses.code = code  # it selects a tensor's device for a moment, for the state of its random stream
             return False
         if self.imports.importing():

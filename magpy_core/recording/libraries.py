@@ -12,29 +12,17 @@ import torch
 
 from magpy_core._compat.cpython.weak_caches import by_object
 from magpy_core._compat.torch.dynamo import bypass
+from magpy_core.knowledge.library_files import UNMONITORED_OF_STDLIB, UNMONITORED_OF_TORCH
 
 TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 STDLIB_FOLDER = os.path.dirname(os.__file__) + os.sep
-# Library files whose Python only calls recorded operations: not monitored, assumed to depend only on their arguments.
-_LIBRARY_FILES = frozenset(
-    [TORCH_FOLDER + f for f in (
-        "nn/functional.py", "functional.py", "overrides.py", "_tensor.py", "_ops.py", "_VF.py", "_jit_internal.py",
-        "_compile.py", "nn/parameter.py", "autograd/grad_mode.py", "nn/init.py", "utils/checkpoint.py",
-        "utils/_python_dispatch.py", "autograd/function.py", "autograd/profiler.py", "_utils.py", "types.py",
-        "nn/_reduction.py", "nn/modules/_functions.py", "amp/autocast_mode.py", "jit/_trace.py", "jit/_script.py",
-        "__init__.py", "random.py", "utils/_device.py", "utils/_stats.py", "_library/custom_ops.py", "compiler/__init__.py",
-        "_linalg_utils.py", "nn/attention/__init__.py", "fx/experimental/sym_node.py",
-    )]
-    + [STDLIB_FOLDER + f for f in (
-        "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",
-        "re/_compiler.py", "re/_parser.py", "reprlib.py",
-    )]
-)  # fmt: skip
-_LIBRARY_FOLDERS: tuple[str, ...] = (
-    *(TORCH_FOLDER + name + os.sep
-      for name in ("_dynamo", "_inductor", "_functorch", "fx", "_higher_order_ops", "_library", "_logging")),
-    STDLIB_FOLDER + "importlib" + os.sep,
-)  # fmt: skip
+_UNMONITORED = [
+    folder + name.replace("/", os.sep)
+    for folder, names in ((TORCH_FOLDER, UNMONITORED_OF_TORCH), (STDLIB_FOLDER, UNMONITORED_OF_STDLIB))
+    for name in names
+]
+_LIBRARY_FILES = frozenset(_UNMONITORED)
+_LIBRARY_FOLDERS = tuple(name for name in _UNMONITORED if name.endswith(os.sep))
 _numpy = importlib.util.find_spec("numpy")
 if _numpy is not None and _numpy.origin is not None:
     _LIBRARY_FOLDERS += (os.path.dirname(_numpy.origin) + os.sep,)

@@ -20,6 +20,7 @@ from magpy_core.findings import HERE, Unsupported, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
+from magpy_core.knowledge.methods import LOCK_METHODS
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.opgraph.functions import opaque_hint, opaque_read
 from magpy_core.recording.callees import CALLBACKS
@@ -31,11 +32,6 @@ from magpy_core.refgraph.draws import is_module_stream, is_seed
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
-_LOCK_METHODS = frozenset({
-    "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
-    "locked", "locked_lock", "release", "release_lock",
-})  # fmt: skip
-_CLOCKS = ("time.", "datetime.")
 _DOES_IO = "performs input or output inside the region, which replay can't repeat."
 _SETTING_HINT = "Make the setting once, before the region is called."
 _SETTING_WRITTEN = f"{HERE} changes a setting of torch, which a graph can't repeat."
@@ -201,7 +197,7 @@ class Outside(Tracker):
         either."""
         if name in ("cache_info", "cache_clear") and is_a(obj, LRU_CACHE):
             self.host_call(site, fn, Verdict.UNKNOWN)
-        elif type(obj).__module__ == "_thread" and name in _LOCK_METHODS and not self.basics.age.is_made_inside(obj):
+        elif is_a(obj, kinds.LOCKS) and name in LOCK_METHODS and not self.basics.age.is_made_inside(obj):
             text = f"{HERE} uses a lock that other threads may take, which replay can't hold."
             hint = "Take the lock around the call of the region, or keep what it protects out of the region."
             self.journal.refuse_if_repeated(Unsupported("MP115", text, hint=hint), site)
@@ -234,7 +230,7 @@ class Outside(Tracker):
         """Where a call of the outside world can be, instead of inside the region."""
         called = self.journal.places.called_at()
         where = f"{called}, where the region is called" if called else "the call of the region"
-        if name.startswith(_CLOCKS):
+        if policy.is_clock(name):
             return f"Read the clock outside the region: before and after {where}."
         return f"Move the call before or after {where}; if the region needs its result, pass it in as an argument."
 

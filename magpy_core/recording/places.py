@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from magpy_core.findings import Finding, Location
+from magpy_core.knowledge.library_files import PLUMBING
 from magpy_core.monitor.positions import (
     frame_location,
     frames_inside,
@@ -33,10 +34,7 @@ from magpy_core.refgraph.kinds import is_a
 # Every call of a module, or every operator under a mode, runs these, so they are left out of call paths.
 _PLUMBING = frozenset(f.__code__ for f in (nn.Module._call_impl, nn.Module._wrapped_call_impl))
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_PLUMBING_FILES = (
-    _TORCH + "_compile.py", _TORCH + "overrides.py", _TORCH + "_dynamo" + os.sep, _TORCH + "_library" + os.sep,
-    _TORCH + "_ops.py",
-)  # fmt: skip
+_PLUMBING_FILES = tuple(_TORCH + name.replace("/", os.sep) for name in PLUMBING)
 _Stack = list[tuple[types.CodeType, int]]
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
+from magpy_core.knowledge.modules import PRINTABLE_CONTAINERS
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
 
 def printable(value: Any) -> bool:
-    if kinds.kind_of(value) in kinds.CONTAINERS and type(value).__module__ in ("builtins", "collections", "torch"):
+    if kinds.kind_of(value) in kinds.CONTAINERS and type(value).__module__ in PRINTABLE_CONTAINERS:
         return all(map(printable, [*value, *value.values()] if is_a(value, dict) else value))
     return kinds.kind_of(value) == kinds.SCALAR
 

@@ -7,18 +7,17 @@ keys_have_pure_hash.
 
 from __future__ import annotations
 
-import sys
 import types
 from typing import Any
 
 import torch
 
+from magpy_core.knowledge.modules import HASH_RUNS_NO_USER_CODE
 from magpy_core.refgraph import natives
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
 
 _PLAIN = frozenset({str, int, float, bool, bytes, complex, type(None), type(...), torch.dtype, torch.device, range})
-_LIBRARIES = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
 _CONTAINERS = (tuple, frozenset)
 _DEPTH = 6
 
@@ -63,4 +62,4 @@ def keys_have_pure_hash(container: Any) -> bool:
 def _runs_no_user_code(method: Any) -> bool:
     if not is_a(method, types.FunctionType):
         return is_a(method, (types.WrapperDescriptorType, types.MethodDescriptorType))
-    return str(method.__module__).partition(".")[0] in _LIBRARIES
+    return str(method.__module__).partition(".")[0] in HASH_RUNS_NO_USER_CODE

@@ -29,6 +29,7 @@ HASHED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
 """Types that find their elements by hash."""
 MUTABLE = frozenset({LIST, DICT, SET, DEQUE, OBJECT})
 
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
 NUMBER_TYPES = frozenset({int, float})
 _SCALAR_TYPES = frozenset({
     int, float, bool, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented),
@@ -39,7 +40,7 @@ _IDENTITY_TYPES = frozenset({
     types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType, property, classmethod, staticmethod, functools.cached_property, type,
     LRU_CACHE, types.GenericAlias, types.UnionType, re.Pattern,
-    type(threading.Lock()), type(threading.RLock()),  # locks affect no result
+    *LOCKS,  # they affect no result
     type(typing.List[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,  # noqa: UP006, UP007
 })  # fmt: skip
 # Identity types that refer to other objects: a metaclass's methods, the object that a native method is bound to.

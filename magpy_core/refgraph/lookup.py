@@ -19,9 +19,6 @@ _MISSING = object()
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 """The dicts that ``nn.Module.__getattr__`` searches, in order."""
 
-#: Modules whose classes have too many attributes, and change too rarely, to guard all their names.
-LIBRARIES = ("torch.", "collections", "enum", "typing", "abc")
-
 
 @dataclass(slots=True)
 class Found:

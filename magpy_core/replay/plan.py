@@ -15,6 +15,7 @@ import torch
 
 from magpy_core.findings import Unsupported
 from magpy_core.guards import kinds as guard
+from magpy_core.knowledge.objects import CALLED_WITH_FIELDS, NATIVE_FIELDS
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
@@ -28,9 +29,7 @@ from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, MadeInside, Outside, Plan, Scalar
 
 # Types whose objects a call rebuilds from these attributes.
-_CALLS: dict[type, tuple[str, ...]] = {
-    types.MethodType: ("__func__", "__self__"), slice: ("start", "stop", "step"), range: ("start", "stop", "step"),
-}  # fmt: skip
+_CALLS = {tp: NATIVE_FIELDS[tp] for tp in CALLED_WITH_FIELDS}
 _OUTPUTS = {"print": "print", "warn": "a warning", "log": "a log record"}
 _NOUNS = {type: "class", types.FunctionType: "function"}
 _IMPURE_KEYS = (

@@ -11,7 +11,7 @@ import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -58,6 +58,84 @@ def _underlying(iterator: Any) -> Iterator[Any]:
             todo.append(value.__self__)
 
 
+class _Called(NamedTuple):
+    """What a native function calls."""
+
+    fn: Any
+    calls: list[tuple[Any, ...]] | None  # the arguments of each call; None: not known in advance
+    walked: Iterable[Any]  # what it takes them from
+
+
+def _with_each(fn: Any, walked: Any, *others: Any) -> _Called:
+    """``fn`` is called with each element of ``walked``, and with ``others``."""
+    elements = _elements(walked)
+    return _Called(fn, None if elements is None else [(e,) for e in (*elements, *others)], (walked,))
+
+
+def _first_argument(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return args[0] if args else kwargs.get("a", ())  # the functions of `bisect` have names for it
+
+
+def _key(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Called | None:
+    key = kwargs.get("key")
+    return None if key is None else _with_each(key, _first_argument(args, kwargs))
+
+
+def _key_of_all(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Called | None:
+    key = kwargs.get("key")
+    return None if key is None else _with_each(key, args if len(args) > 1 else _first_argument(args, kwargs))
+
+
+def _key_of_two(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Called | None:
+    key = kwargs.get("key")
+    inserted = args[1] if len(args) > 1 else kwargs.get("x")
+    return None if key is None else _with_each(key, _first_argument(args, kwargs), inserted)
+
+
+def _each(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Called | None:
+    if not args:
+        return None
+    lists = [_elements(a) for a in args[1:]]
+    known = [elements for elements in lists if elements is not None]
+    return _Called(args[0], list(zip(*known, strict=False)) if len(known) == len(lists) else None, args[1:])
+
+
+def _spread(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Called | None:
+    if len(args) != 2:
+        return None
+    elements = _elements(args[1])
+    if elements is None or not all(is_a(e, (tuple, list)) for e in elements):
+        return _Called(args[0], None, args[1:])
+    return _Called(args[0], [tuple(e) for e in elements], args[1:])
+
+
+def _factory(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Called | None:
+    is_factory = bool(args) and (fn is not iter or len(args) == 2)  # ``iter(container)`` calls nothing
+    return _Called(args[0], [()], ()) if is_factory else None
+
+
+def _first(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Called | None:
+    return _Called(args[0], None, args) if args else None
+
+
+def _second(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Called | None:
+    if not args:
+        return None
+    return _Called(args[1] if len(args) > 1 else kwargs.get("key", kwargs.get("func")), None, args)
+
+
+_CALLED: dict[Callback | None, Callable[[Any, tuple[Any, ...], dict[str, Any]], _Called | None]] = {
+    Callback.KEY: _key,
+    Callback.KEY_OF_ALL: _key_of_all,
+    Callback.KEY_OF_TWO: _key_of_two,
+    Callback.EACH: _each,
+    Callback.SPREAD: _spread,
+    Callback.FACTORY: _factory,
+    Callback.FIRST: _first,
+    Callback.SECOND: _second,
+}
+
+
 class Callbacks(AccessTracker):
     """Calls by native code, handled like calls by the program."""
 
@@ -70,25 +148,9 @@ class Callbacks(AccessTracker):
     def guard(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The native function ``fn`` calls its arguments: calls of native callables among them have no events."""
         self.last_site = site
-        how = entry(fn).calls
-        if how in (Callback.KEY, Callback.KEY_OF_ALL, Callback.KEY_OF_TWO) and (key := kwargs.get("key")) is not None:
-            walked = args if how is Callback.KEY_OF_ALL and len(args) > 1 else args[0] if args else kwargs.get("a", ())
-            inserted = (args[1] if len(args) > 1 else kwargs.get("x"),) if how is Callback.KEY_OF_TWO else ()
-            elements = _elements(walked)
-            self.called(site, key, None if elements is None else [(e,) for e in (*elements, *inserted)], (walked,))
-        elif how is Callback.EACH and args:
-            lists = [_elements(a) for a in args[1:]]
-            known = [elements for elements in lists if elements is not None]
-            self.called(site, args[0], list(zip(*known, strict=False)) if len(known) == len(lists) else None, args[1:])
-        elif how is Callback.SPREAD and len(args) == 2:
-            each = _elements(args[1])
-            spread = each is not None and all(is_a(e, (tuple, list)) for e in each)
-            self.called(site, args[0], [tuple(e) for e in each or ()] if spread else None, args[1:])
-        elif how is Callback.FACTORY and args and (fn is not iter or len(args) == 2):
-            self.called(site, args[0], [()], ())
-        elif how in (Callback.FIRST, Callback.SECOND) and args:
-            given = args[1:] if how is Callback.SECOND else args
-            self.called(site, given[0] if given else kwargs.get("key", kwargs.get("func")), None, args)
+        find = _CALLED.get(entry(fn).calls)
+        if find is not None and (found := find(fn, args, kwargs)) is not None:
+            self.called(site, *found)
 
     def called(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
         """Native code calls ``fn`` with the arguments in ``calls`` (None: not known in advance, from ``walked``)."""

@@ -16,6 +16,7 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.knowledge.methods import PICKLE_HOOKS
 from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.printing import printable
 from magpy_core.refgraph import kinds, lookup
@@ -23,7 +24,6 @@ from magpy_core.refgraph.fields import custom_dict, instance_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
 
 _DEEP_FIELD = re.compile(r"\{[^{}:!]*[.[]")  # a field of a format string with an attribute or item, also in a specification
-_STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
 
 
 class Natives(AccessTracker):
@@ -34,7 +34,7 @@ class Natives(AccessTracker):
         if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY, kinds.TENSOR):
             return
         node = self.facts.roots.node_for(obj)
-        for name in _STATE_HOOKS:
+        for name in PICKLE_HOOKS:
             self.facts.classes.member(type(obj), name, site)
         if node is None:
             return

@@ -16,9 +16,11 @@ from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import is_copying
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 
 _VALUES = frozenset({int, float, complex, str, bytes})
 _TUPLES = (tuple, torch.Size)
+_IN_PLACE_METHODS = {"+=": "__iadd__", "|=": "update"}  # whose effects may not depend on the old content
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 
 
@@ -47,27 +49,36 @@ class Operators(AccessTracker):
             self.access.writes.count_write(lhs)
         if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
             self.facts.contents.compared_or_hashed(site, True, lhs, rhs)
-        for side, v in (("l", lhs), ("r", rhs)):
-            kind = kinds.kind_of(v)
-            if kind in (kinds.SCALAR, kinds.IDENTITY):
-                continue
-            if kinds.is_heap_type(type(v)):
-                self.facts.classes.special_methods(v, site)
-            node = self.facts.roots.node_for(v)
-            if node is None:
-                continue
-            if in_place and side == "l" and node.kind in (kinds.LIST, kinds.SET, kinds.DEQUE, kinds.DICT):
-                self.refgraph.snapshot(node)
-                self.access.writes.mark_written(node, site)
-                method = {"+=": "__iadd__", "|=": "update"}.get(site.name)
-                if method is not None and self.access.writes.blind_write(node, method, (rhs,), {}):
-                    continue
-                node.forced.append((site.name, None))
+        node = self._operand(site, lhs)
+        if node is not None and not (in_place and self._written_in_place(site, node, rhs)):
+            self.facts.contents.read_all(node, site)
+        node = self._operand(site, rhs)
+        if node is not None:
             self.facts.contents.read_all(node, site)
         if into_text:
             self.access.arguments.read(site, (rhs,), {})
             for v in rhs if is_a(rhs, tuple) else (rhs,):
                 self.access.texts.formatted(v, site)
+
+    def _operand(self, site: Any, value: Any) -> Node | None:
+        """The node of an operand whose content the operator reads."""
+        if kinds.kind_of(value) in (kinds.SCALAR, kinds.IDENTITY):
+            return None
+        if kinds.is_heap_type(type(value)):
+            self.facts.classes.special_methods(value, site)
+        return self.facts.roots.node_for(value)
+
+    def _written_in_place(self, site: Any, node: Node, rhs: Any) -> bool:
+        """Note ``lhs += rhs``, which changes a container. Whether its effect doesn't depend on the old content."""
+        if node.kind not in (kinds.LIST, kinds.SET, kinds.DEQUE, kinds.DICT):
+            return False
+        self.refgraph.snapshot(node)
+        self.access.writes.mark_written(node, site)
+        method = _IN_PLACE_METHODS.get(site.name)
+        if method is not None and self.access.writes.blind_write(node, method, (rhs,), {}):
+            return True
+        node.forced.append((site.name, None))
+        return False
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
         if self.facts.arrays._plain and (self.facts.arrays.is_plain_array(lhs) or self.facts.arrays.is_plain_array(rhs)):

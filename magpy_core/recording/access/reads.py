@@ -19,6 +19,7 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, NO_ACTION
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import LRU_CACHE
+from magpy_core.knowledge.objects import ARRAY_POINTERS, FIXED_FIELDS
 from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.recording.facts.slot import Slot
@@ -32,13 +33,10 @@ from magpy_core.refgraph.stand_in import StandIn
 
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, LRU_CACHE)
 """Objects that wrap functions; a program may set attributes on them, or another ``__doc__``."""
-# C-level attributes of built-in objects that are determined by the object's identity.
-_FIXED_FIELDS = {"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"}
 _STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 _OBSERVED = (types.FunctionType, *GETTERS)  # getters whose reads are observed
 _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
 _PASS_IT_IN = "Read it outside the region, and pass the value in."
-_POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
 class Reads(AccessTracker):
@@ -140,7 +138,7 @@ class Reads(AccessTracker):
             self.journal.refuse("MP111", text, hint=hint, site=site)
         elif issubclass(tp, threading.local):
             self.thread_local(site)
-        if (name in _POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
+        if (name in ARRAY_POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
             text = f"{HERE} exposes an array's memory to Python, where the graph can't follow."
             self.journal.refuse("MP102", text, site=site)
         kind = kinds.kind_of_type(tp)
@@ -307,7 +305,7 @@ class Reads(AccessTracker):
                 dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))
                 # two nodes for the same state: the dict's content at entry is the object's attributes at entry
                 self.refgraph.snapshot(dict_node).content = list((snapshot.attrs or {}).items())
-        elif name not in _FIXED_FIELDS:
+        elif name not in FIXED_FIELDS:
             try:
                 value = object.__getattribute__(obj, name)
             except AttributeError:

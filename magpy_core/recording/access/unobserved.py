@@ -17,6 +17,7 @@ from magpy_core._compat.cpython.weak_caches import by_object
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.modules import Verdict
+from magpy_core.knowledge.torch_functions import SHOWS_BACKWARD_PASS
 from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.refgraph.fields import cell_value
 from magpy_core.refgraph.kinds import is_a
@@ -25,9 +26,6 @@ from magpy_core.refgraph.source import Source
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype)
 _DEFINITIONS = (type, types.FunctionType, types.BuiltinFunctionType)
 _EFFECTS = (print, setattr, delattr)
-#: What code in a backward pass sees of the pass itself: gradients that it has accumulated, and the engine that runs it.
-#: A graph assigns gradients after the pass.
-_OF_THE_PASS = frozenset({"grad", "_grad", "_execution_engine", "queue_callback"})
 _OTHER_NAMES = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_NAME", "STORE_NAME")
 
 
@@ -41,7 +39,7 @@ def _globals_of(code: types.CodeType) -> frozenset[str] | None:
         if instruction.opname in _OTHER_NAMES:
             return None
         # the function `torch.autograd.grad` is another thing
-        if instruction.argval in _OF_THE_PASS and before != "autograd":
+        if instruction.argval in SHOWS_BACKWARD_PASS and before != "autograd":
             return None
         before = instruction.argval
         if instruction.opname == "LOAD_GLOBAL":

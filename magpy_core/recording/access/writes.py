@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import types
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -28,6 +29,60 @@ from magpy_core.replay.ir import MadeInside
 _ONE_BY_ONE = "Set the attributes one by one, of an object with a plain `__dict__`."
 
 
+def _elements_added(node: Node, name: str, args: tuple[Any, ...], bounded: bool) -> bool:
+    added: Sequence[Any] | None  # None: unknown until they have been added
+    if name == "append":
+        added = args[:1]
+    else:
+        added = args[0] if is_a(args[0], (list, tuple)) else None
+    node.appended.extend(added or ())
+    if bounded:
+        node.forced.extend([(name, None)] if added is None else [("append", v) for v in added])
+    return not bounded or added is not None
+
+
+def _cleared(node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    node.forced.append(("clear", None))
+    return True
+
+
+def _set_updated(node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    if not all(is_a(a, (set, frozenset)) for a in args):
+        return False
+    node.forced.extend(("add", v) for a in args for v in a)
+    return True
+
+
+def _set_element(node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    node.forced.append((name, args[0]))
+    node.noted[id(args[0])] = args[0] if name == "add" else ABSENT
+    return True
+
+
+def _dict_item(node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    node.forced.append(("set_item", args[0]))
+    node.note_write(*args)
+    return True
+
+
+def _dict_updated(node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    if not all(is_a(a, dict) for a in args):
+        return False
+    node.forced.extend(("set_item", k) for keys in (*args, kwargs) for k in keys)
+    return True
+
+
+# Notes the values of a write, by kind of container and method. False: their effect depends on the old content after all.
+_BLIND_WRITES: dict[tuple[int, str], Callable[[Node, str, tuple[Any, ...], dict[str, Any]], bool]] = {
+    **{(kind, "clear"): _cleared for kind in kinds.CONTAINERS},
+    (kinds.SET, "update"): _set_updated,
+    (kinds.SET, "add"): _set_element,
+    (kinds.SET, "discard"): _set_element,
+    (kinds.DICT, "__setitem__"): _dict_item,
+    (kinds.DICT, "update"): _dict_updated,
+}
+
+
 class Writes(AccessTracker):
     """Handlers of writes and deletions."""
 
@@ -43,29 +98,12 @@ class Writes(AccessTracker):
         """Note the values of a write whose effect does not depend on the old content. False for any other mutator."""
         bounded = node.kind == kinds.DEQUE and node.obj.maxlen is not None
         if node.kind in (kinds.LIST, kinds.DEQUE) and name in ("append", "extend", "__iadd__"):
-            added = args[:1] if name == "append" else args[0] if is_a(args[0], (list, tuple)) else None
-            node.appended.extend(added or ())
-            if bounded:
-                node.forced.extend([(name, None)] if added is None else [("append", v) for v in added])
-            return not bounded or added is not None
-        if bounded:
+            return _elements_added(node, name, args, bounded)
+        if bounded:  # the old content decides which elements drop out
             node.forced.append((name, None))
             return False
-        if name == "clear":
-            node.forced.append(("clear", None))
-        elif node.kind == kinds.SET and name == "update" and all(is_a(a, (set, frozenset)) for a in args):
-            node.forced.extend(("add", v) for a in args for v in a)
-        elif node.kind == kinds.SET and name in ("add", "discard"):
-            node.forced.append((name, args[0]))
-            node.noted[id(args[0])] = args[0] if name == "add" else ABSENT
-        elif node.kind == kinds.DICT and name == "__setitem__":
-            node.forced.append(("set_item", args[0]))
-            node.note_write(*args)
-        elif node.kind == kinds.DICT and name == "update" and all(is_a(a, dict) for a in args):
-            node.forced.extend(("set_item", k) for keys in (*args, kwargs) for k in keys)
-        else:
-            return False
-        return True
+        note = _BLIND_WRITES.get((node.kind, name))
+        return note is not None and note(node, name, args, kwargs)
 
     def mark_written(self, node: Node, site: Any, *, of_variable: bool = False) -> Snapshot:
         """``node`` is about to change: returns its state before the first write, and notes the site for findings."""

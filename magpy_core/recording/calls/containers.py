@@ -6,12 +6,13 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.knowledge.methods import NumberUse, container_method
+from magpy_core.knowledge.methods import Method, NumberUse, container_method
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 
 _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
 
@@ -36,7 +37,15 @@ class ContainerCalls(Tracker):
         if known.writes:
             self.access.writes.count_write(obj)
         node = self.facts.roots.node_for(obj)
-        kind = kinds.kind_of(obj)
+        self._arguments(site, obj, known, args, kwargs)
+        self._keys(site, obj, name, known, args, from_outside=node is not None)
+        if node is not None:
+            self._of_outside(site, node, name, known, args, kwargs)
+        elif known.compares:
+            self.facts.contents.compared_or_hashed(site, False, obj, *args)
+
+    def _arguments(self, site: Any, obj: Any, known: Method, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """What the method reads in its arguments."""
         if self.ledger.scalars:
             self.escape_from_method(site, obj, known.numbers, args, kwargs)
         for a in args:
@@ -44,40 +53,55 @@ class ContainerCalls(Tracker):
                 self.facts.classes.special_methods(a, site)
         if known.levels is not None:
             depth = 0 if all(is_a(a, dict) for a in args) else known.levels
-            self.access.arguments.read(site, args, kwargs, shallow=depth, carry=known.moves_elements and kind in _ORDERED)
-        if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and known.by_key))):
-            self.facts.contents.compared_or_hashed(site, node is not None, *(args if kind == kinds.SET else args[:1]))
-        if node is None:
-            if known.compares:
-                self.facts.contents.compared_or_hashed(site, False, obj, *args)
-            return
+            carry = known.moves_elements and kinds.kind_of(obj) in _ORDERED
+            self.access.arguments.read(site, args, kwargs, shallow=depth, carry=carry)
+
+    def _keys(self, site: Any, obj: Any, name: str, known: Method, args: tuple[Any, ...], *, from_outside: bool) -> None:
+        """What the method hashes. The keys of a dict from outside are read with it."""
+        kind = kinds.kind_of(obj)
+        if kind == kinds.SET:
+            self.facts.contents.compared_or_hashed(site, from_outside, *args)
+        elif kind == kinds.DICT and (name == "move_to_end" or (known.by_key and not from_outside)):
+            self.facts.contents.compared_or_hashed(site, from_outside, *args[:1])
+
+    def _of_outside(
+        self, site: Any, node: Node, name: str, known: Method, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """What the method reads and writes in a container from outside."""
         if node.kind == kinds.DICT and known.looks_up and args:
             self.access.items.dict_key(node, args[0], site)
             return
         if name == "__len__":
-            varying = self.facts.contents.length(node, site)
-            if varying is not None:
-                self.ledger.learned.exact.add(varying.source.path)
-                self.refgraph.read(varying.source, guard.EQUAL, varying.at_entry, site)
+            self._length(site, node)
             return
         if known.compares:  # comparisons with elements may read anything in them
-            self.access.arguments.read(site, (obj, *args), {})
+            self.access.arguments.read(site, (node.obj, *args), {})
         if node.kind == kinds.DICT and name in ("setdefault", "pop") and args:
-            self.access.items.dict_key(node, args[0], site)
-            if name == "pop":
-                node.forced.append(("del_item", args[0]))
-                node.note_write(args[0], ABSENT)
-            self.refgraph.snapshot(node)
-            self.access.writes.mark_written(node, site)
-            return
-        if known.reads:
+            self._key_written(site, node, name, args[0])
+        elif known.reads:
             keys_only = node.kind == kinds.DICT and name in ("keys", "__iter__")
             self.facts.contents.read_all(node, site, values=not keys_only, carry=known.moves_elements)
-            return
+        else:
+            self.refgraph.snapshot(node)
+            self.access.writes.mark_written(node, site)
+            if not self.access.writes.blind_write(node, name, args, kwargs):
+                self.facts.contents.read_all(node, site)
+
+    def _length(self, site: Any, node: Node) -> None:
+        """``c.__len__()``: events don't show its result, so that it can't carry a symbol."""
+        varying = self.facts.contents.length(node, site)
+        if varying is not None:
+            self.ledger.learned.exact.add(varying.source.path)
+            self.refgraph.read(varying.source, guard.EQUAL, varying.at_entry, site)
+
+    def _key_written(self, site: Any, node: Node, name: str, key: Any) -> None:
+        """``d.pop(key)``, ``d.setdefault(key, value)``: whether the key was there decides what happens."""
+        self.access.items.dict_key(node, key, site)
+        if name == "pop":
+            node.forced.append(("del_item", key))
+            node.note_write(key, ABSENT)
         self.refgraph.snapshot(node)
         self.access.writes.mark_written(node, site)
-        if not self.access.writes.blind_write(node, name, args, kwargs):
-            self.facts.contents.read_all(node, site)
 
     def read_iterator(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)

@@ -11,6 +11,7 @@ import torch
 
 from magpy_core._compat.cpython.layout import bound_object
 from magpy_core.guards import kinds as guard
+from magpy_core.knowledge.modules import UNCHANGED_CLASSES, UNCHANGED_METACLASSES
 from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.callees import BUILTIN_FUNCTION
 from magpy_core.recording.facts.ports import FactTracker
@@ -20,8 +21,7 @@ from magpy_core.refgraph.lookup import class_lookup
 
 _OF_TYPES = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
 _PLAIN_NAMES = frozenset({"__call__", "__doc__", "__module__", "__name__", "__class__", "__dict__", "__init_subclass__"})
-# Modules with metaclasses that a program does not change.
-_LIBRARY_METACLASSES = ("abc", "enum", "typing", "torch")
+_UNCHANGED_METACLASSES = UNCHANGED_METACLASSES | {"builtins"}
 # Attributes of a class that are stored in C, not in its ``__dict__``.
 _CLASS_NAMES = frozenset({"__name__", "__qualname__"})
 _CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
@@ -29,7 +29,7 @@ _CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
 
 def _is_compared(cls: type) -> bool:
     """Whether guards compare the names in a class: not for classes of libraries."""
-    return kinds.is_heap_type(cls) and not module_of(cls).startswith(lookup.LIBRARIES)
+    return kinds.is_heap_type(cls) and not module_of(cls).startswith(UNCHANGED_CLASSES)
 
 
 def _belongs_elsewhere(raw: Any) -> bool:
@@ -96,12 +96,12 @@ class Classes(FactTracker):
                 self.facts.values.read(self.sources.const(owner, obj.__name__), owner, site)
             return
         meta: Any = type(obj)
-        if meta in self._metaclasses or module_of(meta).partition(".")[0] in (*_LIBRARY_METACLASSES, "builtins"):
+        if meta in self._metaclasses or module_of(meta).partition(".")[0] in _UNCHANGED_METACLASSES:
             return
         self._metaclasses.add(meta)
         self.shape(meta, site)
         for k in meta.__mro__:
-            if kinds.is_heap_type(k) and module_of(k).partition(".")[0] not in _LIBRARY_METACLASSES:
+            if kinds.is_heap_type(k) and module_of(k).partition(".")[0] not in UNCHANGED_METACLASSES:
                 for name, raw in list(k.__dict__.items()):
                     if kinds.kind_of(raw) == kinds.IDENTITY:
                         self.refgraph.read(self.facts.roots.attribute(k, name), guard.IS, raw, site)
@@ -110,7 +110,7 @@ class Classes(FactTracker):
     def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
         """Guard that library classes, whose names are not compared, don't override this inherited attribute."""
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
-            if kinds.is_heap_type(k) and module_of(k).startswith(lookup.LIBRARIES):
+            if kinds.is_heap_type(k) and module_of(k).startswith(UNCHANGED_CLASSES):
                 self.facts.roots.guard_absent(self.facts.roots.const_root(k).source, name, site)
 
     def read_attr(self, cls: type, name: str, site: Any) -> None:

@@ -5,14 +5,14 @@ Key type: Values.
 
 from __future__ import annotations
 
-import functools
-import types
 import weakref
+from enum import Enum, auto
 from typing import Any
 
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.knowledge.objects import NATIVE_FIELDS
 from magpy_core.recording.dynamic import assume_momentum, assume_number
 from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.facts.slot import Slot
@@ -23,11 +23,13 @@ from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.stand_in import TARGET, StandIn, target_of
 
-# The fields that make up the C state of objects of these classes. The ``__dict__`` of a SimpleNamespace is read separately.
-_FIELDS: dict[type, tuple[str, ...]] = {
-    slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
-    types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
-}  # fmt: skip
+
+class _Use(Enum):
+    """What becomes of a scalar that is read."""
+
+    PROGRAM = auto()  # the program gets it, so a copy can carry the symbol of a dynamic number
+    EXACT = auto()  # native code needs its exact value
+    FIXED = auto()  # no copy can take its place
 
 
 class Values(FactTracker):
@@ -45,63 +47,77 @@ class Values(FactTracker):
         tp = value if is_a(value, type) else type(value)
         if kinds.is_heap_type(tp):
             self.facts.classes.class_used(tp, site)
-        refgraph = self.refgraph
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
-            if not exact and (to_program or store is not None):
-                assume_number(self.ledger, source, value, site)
-            # containers find a NaN only by identity, so the program keeps the original
-            if type(value) in kinds.NUMBER_TYPES and source.path in self.ledger.learned.numbers and value == value:
-                sym = self.ledger.scalars.get(value)
-                if sym is not None:
-                    if exact:
-                        self.basics.numbers.escape(sym, site)
-                    return value
-                if exact or (store is None and not to_program):
-                    self.ledger.learned.exact.add(source.path)
-                    refgraph.read(source, guard.EQUAL, value, site)
-                    return value
-                refgraph.read(source, guard.TYPE, type(value), site)
-                if store is not None and store.get() is not value:
-                    return value  # the region has written another value there, which must stay
-                copy = self.ledger.scalars.bind(value, self.ledger.scalars.source(source, value))
-                if store is not None:
-                    store.swap(value, copy)
-                    self.ledger.undo.append(lambda: store.swap(copy, value))
-                return copy
-            if refgraph.read(source, guard.EQUAL if value == value else guard.IS, value, site):
-                self.journal.places.remember(source, site)
-            return value
+            use = _Use.EXACT if exact else _Use.PROGRAM if to_program or store is not None else _Use.FIXED
+            return self._scalar(source, value, site, store, use)
         if kind == kinds.IDENTITY:
-            refgraph.read(source, guard.IS, value, site)
-            if id(value) not in refgraph.nodes:
-                refgraph.add(value, self.sources.const(value, source.describe()))
-                if is_a(value, kinds.REFERRING):
-                    self.facts.classes.identity_read(value, site)
+            self._identity(source, value, site)
             return value
         if store is not None and type(value) is tuple:
             assume_momentum(self.ledger, source, value, self.sources.item(source, 0))
             if self.ledger.learned.numbers:
                 value = self._with_symbols(source, value, store, site)
-        node = refgraph.nodes.get(id(value))
-        if node is not None:
-            if node.source is not source:
-                refgraph.read(source, guard.SAME_AS, node.source, site)
+        node = self.refgraph.nodes.get(id(value))
+        if node is None:
+            self._new_object(source, value, kind, site)
+        elif node.source is not source:
+            self.refgraph.read(source, guard.SAME_AS, node.source, site)
+        return value
+
+    def _scalar(self, source: Source, value: Any, site: Any, store: Slot | None, use: _Use) -> Any:
+        if use is _Use.PROGRAM:
+            assume_number(self.ledger, source, value, site)
+        equals_itself = value == value
+        # containers find a NaN only by identity, so the program keeps the original
+        if equals_itself and type(value) in kinds.NUMBER_TYPES and source.path in self.ledger.learned.numbers:
+            return self._dynamic_number(source, value, site, store, use)
+        if self.refgraph.read(source, guard.EQUAL if equals_itself else guard.IS, value, site):
+            self.journal.places.remember(source, site)
+        return value
+
+    def _dynamic_number(self, source: Source, value: Any, site: Any, store: Slot | None, use: _Use) -> Any:
+        scalars = self.ledger.scalars
+        sym = scalars.get(value)
+        if sym is not None:
+            if use is _Use.EXACT:
+                self.basics.numbers.escape(sym, site)
             return value
-        if kind == kinds.TENSOR or source.kind != "const":
-            refgraph.read(source, guard.TENSOR if kind == kinds.TENSOR else guard.TYPE, type(value), site)
+        if use is not _Use.PROGRAM:
+            self.ledger.learned.exact.add(source.path)
+            self.refgraph.read(source, guard.EQUAL, value, site)
+            return value
+        self.refgraph.read(source, guard.TYPE, type(value), site)
+        if store is not None and store.get() is not value:
+            return value  # the region has written another value there, which must stay
+        copy = scalars.bind(value, scalars.source(source, value))
+        if store is not None:
+            store.swap(value, copy)
+            self.ledger.undo.append(lambda: store.swap(copy, value))
+        return copy
+
+    def _identity(self, source: Source, value: Any, site: Any) -> None:
+        self.refgraph.read(source, guard.IS, value, site)
+        if id(value) not in self.refgraph.nodes:
+            self.refgraph.add(value, self.sources.const(value, source.describe()))
+            if is_a(value, kinds.REFERRING):
+                self.facts.classes.identity_read(value, site)
+
+    def _new_object(self, source: Source, value: Any, kind: int, site: Any) -> None:
+        """Guard what decides which object it is to the program; what it contains is guarded where it is read."""
+        if kind == kinds.TENSOR:
+            self.refgraph.read(source, guard.TENSOR, type(value), site)
+        elif source.kind != "const":
+            self.refgraph.read(source, guard.TYPE, type(value), site)
         if kind == kinds.OPAQUE:
-            refgraph.read(source, guard.IS, value, site)
+            self.refgraph.read(source, guard.IS, value, site)
             if type(value) in weakref.ProxyTypes:
-                text, hint = (
-                    f"{HERE} reads a weak proxy, whose object has no source.",
-                    "Pass in the object that it refers to.",
-                )
+                text = f"{HERE} reads a weak proxy, whose object has no source."
+                hint = "Pass in the object that it refers to."
                 self.journal.refuse("MP111", text, hint=hint, site=site)
         elif kind == kinds.OBJECT:
             self.native_facts(source, value, site)
-        refgraph.add(value, source)
-        return value
+        self.refgraph.add(value, source)
 
     def behind(self, obj: StandIn, site: Any) -> Any:
         """What ``obj`` stands for, as a value that was read."""
@@ -182,7 +198,7 @@ class Values(FactTracker):
         native = native_state(type(value))
         if native is None:
             return
-        fields = _FIELDS.get(type(value))
+        fields = NATIVE_FIELDS.get(type(value))
         if fields is None:
             self.refgraph.read(source, guard.IS, value, site)
             fields = ("args",) if issubclass(native, BaseException) else ()

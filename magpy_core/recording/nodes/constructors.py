@@ -10,16 +10,13 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Unsupported
+from magpy_core.knowledge.torch_functions import CPU_TENSOR_TYPES
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.nodes.one_node import OneNode
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 _CPU = torch.device("cpu")
-_CPU_CONSTRUCTORS = frozenset({
-    torch.FloatTensor, torch.DoubleTensor, torch.HalfTensor, torch.BFloat16Tensor, torch.LongTensor, torch.IntTensor,
-    torch.ShortTensor, torch.CharTensor, torch.ByteTensor, torch.BoolTensor,
-})  # fmt: skip
 
 
 def _plain_numbers(data: Any) -> bool:
@@ -37,7 +34,7 @@ class Constructors(Tracker):
         if kwargs or self.ledger.ops.op_depth:
             return
         dtype = torch.get_default_dtype() if cls is torch.Tensor else cls.dtype
-        if cls is not torch.Tensor and cls not in _CPU_CONSTRUCTORS:
+        if cls is not torch.Tensor and cls not in CPU_TENSOR_TYPES:
             return
         if all(type(a) is int for a in args) or (len(args) == 1 and type(args[0]) is torch.Size):
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # no arguments: no elements

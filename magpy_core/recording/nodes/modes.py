@@ -16,6 +16,7 @@ from torch.amp import autocast_mode
 
 from magpy_core._compat.torch.state_changers import state_changers
 from magpy_core.findings import HERE, Value
+from magpy_core.knowledge.modules import ENTERS_OWN_MODES
 from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
 
@@ -32,9 +33,7 @@ class Modes(Tracker):
     def state_changed(self, frame: Any) -> bool:
         """A call changes torch's state, which replay can't repeat."""
         mode = type(frame.f_locals.get("mode")).__module__  # of a dispatch mode that is entered
-        if not self.ledger.ops.op_depth and not mode.startswith(
-            ("magpy_core", "torch._subclasses", "torch.utils.checkpoint")
-        ):
+        if not self.ledger.ops.op_depth and not mode.startswith(("magpy_core", *ENTERS_OWN_MODES)):
             name = _STATE_CHANGERS[frame.f_code]
             self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which a graph can't repeat.",
                         values=(Value("call", name),), hint="Do it outside the region.")  # fmt: skip
