@@ -34,12 +34,11 @@ from magpy_core.recording.trace import Recorded, Trace
 from magpy_core.refgraph.failure import Failure
 from magpy_core.regions.captures_trial import CapturesTrial
 from magpy_core.regions.fallback import Fallback
-from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import DECISION, closest_failures, generalise, lasting_failure
 from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
-from magpy_core.regions.reporting import capture_findings, fused_loss_finding, own_error_finding, recompile_finding
+from magpy_core.regions.reporting import capture_findings, own_error_finding, recompile_finding
 from magpy_core.regions.summary import summarise
 from magpy_core.regions.threads import APART, INSIDE, THREAD
 from magpy_core.regions.times import RegionTimes
@@ -195,9 +194,6 @@ class Region:
             self.options.overhead.serves(self.id)
         if self.options.on_trial and self.times.trial is None:
             self.times.trial = CapturesTrial()
-        for loss in (loss for loss in capture.fused if loss.saved_bytes):
-            where = line_location(loss.file, loss.line) if loss.line else self.location
-            self.log.add(fused_loss_finding(self.id, where, loss.saved_bytes))
 
     def _rerun(self, why: NotRun, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """The call that ``capture`` fits and has not served, as plain Python. Its guards were checked from ``start`` on."""
