@@ -15,7 +15,6 @@ FILES = (
     "test_whole_steps",
     "test_cuda_graphs",
     "test_optimizers",
-    "test_linear_cross_entropy",
     "test_gpu_backends",
     "test_mixed_precision",
     "test_examples",

@@ -22,7 +22,6 @@ from magpy_core.backends.checks import write_checks
 from magpy_core.backends.convention import Convention
 from magpy_core.backends.cuda_graphs import compile_replayed
 from magpy_core.backends.fakes import FakeInputs
-from magpy_core.backends.fusing import fuse_losses, fusing
 from magpy_core.backends.gradients import Differentiated, operations_of, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
@@ -92,7 +91,6 @@ class AotBackend:
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             import_inductor() if inductor else import_dynamo()
             graph = prepare(gm, fakes, device)
-            fused = fuse_losses(graph, fakes, mode, fusing(tuning.fused_loss))
             if inductor and on_cpu:
                 write_checks(graph.graph)
                 graph.recompile()
@@ -130,7 +128,7 @@ class AotBackend:
         )
         code = CompiledCode(boxed, convention)
         fn, boxed = convention.applied(fn, boxed)
-        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None, tuple(fused), replayed, code)
+        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None, replayed, code)
 
 
 def _needs_autograd(tensors: Sequence[torch.Tensor]) -> bool:

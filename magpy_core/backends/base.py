@@ -11,7 +11,6 @@ import torch.fx
 from magpy_core.backends.convention import Convention
 from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.backends.fakes import FakeInputs
-from magpy_core.backends.fusing import FusedLoss
 from magpy_core.backends.tuning import DEFAULT, Tuning
 
 
@@ -31,15 +30,13 @@ class CompiledGraph:
     ``fn(*inputs)`` is the bare callable and returns a tuple or list of outputs. ``boxed([inputs])``, if present, empties its
     list and so saves a copy of the arguments. ``guards``: expressions over ``L``, the list of inputs, that must hold for a
     dynamic capture to be valid; evaluate them with the names of `_compat.torch.fake.guard_namespace()`.
-    ``fused``: the losses that are computed without their logits. ``replayed``: the part of it on a device, if it may be
-    replayed as a CUDA graph. ``code``: what could be stored of it.
+    ``replayed``: the part of it on a device, if it may be replayed as a CUDA graph. ``code``: what could be stored of it.
     """
 
     fn: Callable[..., Sequence[Any]]
     boxed: Callable[[list[Any]], Sequence[Any]] | None = None
     guards: list[str] = field(default_factory=list)
     generated_code: str | None = None
-    fused: tuple[FusedLoss, ...] = ()
     replayed: Replayed | None = None
     code: CompiledCode | None = None
 

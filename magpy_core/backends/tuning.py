@@ -16,13 +16,12 @@ MODES = ("default", "max", "quick")
 @dataclass(frozen=True)
 class Tuning:
     """``mode``: ``default``, or ``max``, which tries several kernels and takes longer. ``options``: names and values of
-    ``torch._inductor.config``, which override the mode's. They are part of the key of torch's caches. ``fused_loss``: a
-    linear layer and its cross entropy may become one operator (`backends.fusing`); None: the environment decides.
-    ``cuda_graphs``: whole steps on a device are replayed as CUDA graphs where that is faster; None: likewise."""
+    ``torch._inductor.config``, which override the mode's. They are part of the key of torch's caches.
+    ``cuda_graphs``: whole steps on a device are replayed as CUDA graphs where that is faster; None: the environment
+    decides."""
 
     mode: str = "default"
     options: tuple[tuple[str, Any], ...] = ()
-    fused_loss: bool | None = None
     cuda_graphs: bool | None = None
 
     @property
@@ -55,7 +54,6 @@ def tuned(
     mode: str,
     options: Mapping[str, Any] | None = None,
     *,
-    fused_loss: bool | None = None,
     cuda_graphs: bool | None = None,
 ) -> tuple[str, Tuning]:
     """The backend and the tuning for a user's settings. ``quick`` runs the recorded graph itself, operator by operator:
@@ -70,8 +68,6 @@ def tuned(
     if without and options:
         raise ValueError(f"options apply to Inductor, which {without} does not use.")
     if without:
-        return "eager" if backend == "inductor" else backend, replace(
-            DEFAULT, fused_loss=fused_loss, cuda_graphs=cuda_graphs
-        )
+        return "eager" if backend == "inductor" else backend, replace(DEFAULT, cuda_graphs=cuda_graphs)
     chosen = tuple(inductor_options.checked(options).items()) if options else ()
-    return backend, Tuning(mode, chosen, fused_loss, cuda_graphs)
+    return backend, Tuning(mode, chosen, cuda_graphs)

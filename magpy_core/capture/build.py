@@ -19,7 +19,6 @@ from torch.fx.passes.shape_prop import TensorMetadata
 from magpy_core._compat.torch.tensor_guards import tensor_check
 from magpy_core._compat.torch.torch_state import Modes
 from magpy_core.backends.cuda_graphs import Replayed
-from magpy_core.backends.fusing import FusedLoss
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
@@ -267,11 +266,6 @@ class Capture:
     @property
     def generated_code(self) -> list[str]:
         return self._graphs.generated_code
-
-    @property
-    def fused(self) -> list[FusedLoss]:
-        """The losses that its compiled graphs compute without their logits."""
-        return [loss for compiled in self._graphs.of_segments.values() for loss in compiled.fused]
 
     @property
     def replayed(self) -> list[Replayed]:

@@ -39,13 +39,12 @@ class KernelLine:
 class KernelWork:
     """What one launch moves to and from the device's memory, in bytes, and computes. Each input counts once, although a
     kernel may read it several times. ``dtype``: the arithmetic's type, which decides the peak rate (``tf32``: that of
-    float32 products on tensor cores). ``saved_bytes``: memory that the program's operations need and this one doesn't."""
+    float32 products on tensor cores)."""
 
     bytes_read: int
     bytes_written: int
     flops: int
     dtype: str
-    saved_bytes: int = 0
 
     @property
     def bytes_moved(self) -> int:

@@ -72,8 +72,6 @@ class Fact(enum.Flag):
     """Raises only because of shapes, types and devices, never because of data."""
     KEEPS_LAYOUT = enum.auto()
     """Written in place, its compiled form keeps the written tensor's strides."""
-    KEEPS_ELEMENTS = enum.auto()
-    """Returns the same elements in the same order."""
     CONVERTS = enum.auto()
     """Returns the same elements in another type."""
     EARLY = enum.auto()
@@ -145,7 +143,7 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("chunk split", Fact.SIZED | Fact.PARTS | Fact.SAFE),
     ("adaptive_avg_pool2d pad repeat unflatten", Fact.SIZED | Fact.SAFE),
     ("expand narrow", Fact.SIZED | Fact.SAFE | Fact.EARLY),
-    ("reshape view", Fact.SIZED | Fact.SAFE | Fact.EARLY | Fact.KEEPS_ELEMENTS),
+    ("reshape view", Fact.SIZED | Fact.SAFE | Fact.EARLY),
     ("""
         _pack_padded_sequence _pad_packed_sequence _unique _unique2 argwhere bincount histc_ index masked_select
         nonzero_static one_hot repeat_interleave unique_dim
@@ -156,8 +154,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("__iter__ __reversed__ dsplit hsplit meshgrid vsplit", Fact.PARTS),
     ("unbind", Fact.PARTS | Fact.SAFE),
     ("sum_to_size", Fact.INPUT_BY_NUMBER | Fact.INPUT_BY_LAYOUT),
-    ("flatten", Fact.INPUT_BY_NUMBER | Fact.SAFE | Fact.EARLY | Fact.KEEPS_ELEMENTS),
-    ("contiguous", Fact.INPUT_BY_LAYOUT | Fact.SAFE | Fact.EARLY | Fact.KEEPS_ELEMENTS),
+    ("flatten", Fact.INPUT_BY_NUMBER | Fact.SAFE | Fact.EARLY),
+    ("contiguous", Fact.INPUT_BY_LAYOUT | Fact.SAFE | Fact.EARLY),
     ("ravel", Fact.INPUT_BY_LAYOUT | Fact.EARLY),
     ("""
         __iadd__ __iand__ __ifloordiv__ __ilshift__ __imod__ __imul__ __ior__ __ipow__ __irshift__ __isub__

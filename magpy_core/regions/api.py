@@ -152,7 +152,6 @@ def compile(
     name: str | None = ...,
     same_random: bool = ...,
     wait: bool | None = ...,
-    fused_loss: bool | None = ...,
     cuda_graphs: bool | None = ...,
 ) -> F: ...
 @overload
@@ -167,7 +166,6 @@ def compile(
     name: str | None = ...,
     same_random: bool = ...,
     wait: bool | None = ...,
-    fused_loss: bool | None = ...,
     cuda_graphs: bool | None = ...,
 ) -> Callable[[F], F]: ...
 def compile(
@@ -181,7 +179,6 @@ def compile(
     name: str | None = None,
     same_random: bool = False,
     wait: bool | None = None,
-    fused_loss: bool | None = None,
     cuda_graphs: bool | None = None,
 ) -> Any:
     """Compile a function, which gives another function, or an nn.Module, in place, which gives that module. Any other
@@ -205,9 +202,6 @@ def compile(
     Python while the graph is compiled beside it: the default, unless MAGPY_COMPILE is ``foreground`` in the environment.
     Then, unless ``fullgraph`` is given, calls are timed with the compiled graph and in plain Python by turns, at most 200 of
     each, and a graph that is slower is used no more (MP401).
-    ``fused_loss``: on CUDA, a linear layer and the cross entropy of its result may become one operator, which never has all
-    logits in memory (MP410), where the logits are large and nothing else uses them. None: if MAGPY_FUSED_LOSS is 1 in the
-    environment.
     ``cuda_graphs``: on CUDA, compiled code without autograd (a whole training step, a call without gradients) is replayed as
     a CUDA graph where that is possible and measured to be faster (MP411). None: unless MAGPY_CUDA_GRAPHS is 0 in the
     environment.
@@ -217,7 +211,7 @@ def compile(
     if target is None:
         return functools.partial(
             compile, backend=backend, mode=mode, dynamic=dynamic, fullgraph=fullgraph, options=options, name=name,
-            same_random=same_random, wait=wait, fused_loss=fused_loss, cuda_graphs=cuda_graphs,
+            same_random=same_random, wait=wait, cuda_graphs=cuda_graphs,
         )  # fmt: skip
     if not callable(target) and not isinstance(target, classmethod):
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
@@ -226,7 +220,7 @@ def compile(
     beside = not waits_by_default() if wait is None else not wait
     if dynamic not in (None, True, False):
         raise TypeError(f"dynamic is None, True or False, not {dynamic!r}")
-    backend, tuning = tuned(backend, mode, options, fused_loss=fused_loss, cuda_graphs=cuda_graphs)
+    backend, tuning = tuned(backend, mode, options, cuda_graphs=cuda_graphs)
     how = Options(
         "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic,
         on_trial=beside and not fullgraph and backend == "inductor", cut=lambda region: cut(region, _regions.add),

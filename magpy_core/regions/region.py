@@ -28,11 +28,10 @@ from magpy_core.recording.recording import Recording
 from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded, Trace
 from magpy_core.regions.double_backward import HINTS, watch
-from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.options import Options
 from magpy_core.regions.policy.policy import Miss, Policy, Sampled
-from magpy_core.regions.reports.captures import capture_findings, fused_loss_finding, own_error_finding
+from magpy_core.regions.reports.captures import capture_findings, own_error_finding
 from magpy_core.regions.reports.performance import performance_findings
 from magpy_core.regions.reports.summary import summarise
 from magpy_core.regions.threads import APART, INSIDE, THREAD
@@ -194,9 +193,6 @@ class Region:
             self.options.budget.serves(self.id)
         if self.options.on_trial and self.times.trial is None:
             self.times.trial = CapturesTrial()
-        for loss in (loss for loss in capture.fused if loss.saved_bytes):
-            where = line_location(loss.file, loss.line) if loss.line else self.location
-            self.log.add(fused_loss_finding(self.id, where, loss.saved_bytes))
 
     def _rerun(self, why: NotRun, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """The call that ``capture`` fits and has not served, as plain Python. Its guards were checked from ``start`` on."""

@@ -237,7 +237,7 @@ class Session:
         self, target: str, line: tuple[str, int] | None = None, on_progress: Callable[[int, int], None] | None = None
     ) -> TargetReport:
         """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407 to
-        MP410). ``line`` and ``on_progress``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
+        MP409). ``line`` and ``on_progress``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
         from magpy_core.findings.kernel_lines import line_costs
         from magpy_core.regions.reports.kernels import kernel_findings, kernels_of_regions
 

@@ -25,7 +25,6 @@ from magpy_core.backends import cache
 from magpy_core.backends.calling import Direct
 from magpy_core.backends.convention import Convention
 from magpy_core.backends.fakes import FakeInputs
-from magpy_core.backends.fusing import Fusing, fuse_losses, fusing
 from magpy_core.backends.gradients import without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
@@ -42,7 +41,7 @@ from magpy_core.findings.kernels import (
     TargetReport,
     Unfused,
 )
-from magpy_core.targets import fusion, kept, own_kernels, ptxas, roofline
+from magpy_core.targets import fusion, kept, ptxas, roofline
 from magpy_core.targets.devices import Device
 from magpy_core.targets.retarget import example_inputs, place_of, retarget, stays_on_cpu
 from magpy_core.targets.worker import WorkerFailed, results_of
@@ -137,18 +136,14 @@ class _Work:
         forked_autograd.allow()  # the program may have run a backward pass on a real device
         # torch loops over the parameters on the CPU, and updates them together on CUDA
         lowered = lowered_graphs(self.captured.capture, combined=self.captured.kind == "optimizer")
-        codes: dict[Any, KernelCode] = {}
+        codes: dict[str, KernelCode] = {}
         graphs: dict[str, list[tuple[LoweredGraph, list[Kernel]]]] = {}
         for graph in lowered:
             for one in graph.kernels:
-                if not self._is_wanted(one):
-                    continue
-                if one.source and one.source not in codes:
+                if one.source and one.source not in codes and self._is_wanted(one):
                     codes[one.source] = _code(one, self.device, figures)
-                elif own_kernels.is_own(one.origin):
-                    codes[one.origin] = own_kernels.code_of(one.origin, self.device, figures)
             name = self._name(graph)
-            kernels = [self._kernel(name, one, codes.get(one.source or one.origin)) for one in graph.kernels]
+            kernels = [self._kernel(name, one, codes.get(one.source)) for one in graph.kernels]
             graphs.setdefault(name, []).append((graph, kernels))
         region = self.captured.region
         return {
@@ -162,8 +157,7 @@ class _Work:
         return line is None or any(KernelLine(*place).is_at(*line) for place in one.places)
 
     def _kernel(self, graph: str, one: LoweredKernel, code: KernelCode | None) -> Kernel:
-        saved = own_kernels.saved_bytes(one.origin) if own_kernels.is_own(one.origin) else 0
-        work = KernelWork(one.bytes_read, one.bytes_written, one.flops, one.dtype, saved)
+        work = KernelWork(one.bytes_read, one.bytes_written, one.flops, one.dtype)
         us, bound = roofline.estimate(self.device, work)
         lines = tuple(KernelLine(file, line) for file, line in one.places)
         kind = "triton" if one.source else "extern"
@@ -241,8 +235,6 @@ def _lowered(
     arity, numbers = len(fakes), None
     with ExitStack() as context:
         graph = prepare(graph, fakes, _CPU)
-        how = fusing(wanted=None)
-        fuse_losses(graph, fakes, mode, Fusing.ANY_DEVICE if how is Fusing.LARGE else how)
         if needs_lowering(graph):
             numbers = Lowering(graph, fakes, mode, inductor.hoist()).run()
             graph, fakes = numbers.graph, numbers.fakes

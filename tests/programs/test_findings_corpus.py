@@ -31,7 +31,7 @@ ELSEWHERE = {
     "MP405": "tests/unit/backends/test_kept_code.py",  # a folder that others can write to
     "MP406": "tests/programs/test_runner_step_functions.py",  # a step function, which only a program's run shows
     # what is compiled for another device
-    **dict.fromkeys(("MP407", "MP408", "MP409", "MP410"), "tests/unit/regions/test_kernels.py"),
+    **dict.fromkeys(("MP407", "MP408", "MP409"), "tests/unit/regions/test_kernels.py"),
     "MP411": "tests/unit/regions/test_replayed.py",  # on a device
     "MP901": "tests/programs/test_runner_endings.py",  # the engine fails
     "MP902": "tests/unit/backends/test_registry.py",  # a backend that does not compile

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,17 +49,6 @@ class CompiledKernel:
     shared_bytes: int
     num_warps: int
     grid: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Specialization:
-    """What Triton compiles a kernel for: the types of its parameters, the values of its constants, the parameters that are
-    multiples of 16, options."""
-
-    types: Mapping[str, str]
-    constants: Mapping[str, Any]
-    aligned: Sequence[str]
-    options: Mapping[str, Any]
 
 
 # -- the package ---------------------------------------------------------------------------------------------------------
@@ -217,19 +206,6 @@ def compile_kernel(name: str, source: str, numels: Mapping[str, int], figures: D
     made = triton.compile(text, target=_gpu_target(figures), options=options)
     grid = _grid(tuner.inductor_meta, config, numels)
     return CompiledKernel(made.asm["ptx"], int(made.metadata.shared), int(made.metadata.num_warps), grid)
-
-
-def compile_function(kernel: Any, of: Specialization, figures: DeviceFigures) -> CompiledKernel:
-    """A kernel of ours, compiled by Triton. Raises what Triton raises."""
-    import triton
-    from triton.compiler import ASTSource
-
-    types = {**of.types, **dict.fromkeys(of.constants, "constexpr")}
-    at = {name: position for position, name in enumerate(kernel.arg_names)}
-    attributes = {(at[name],): [["tt.divisibility", 16]] for name in of.aligned}
-    source = ASTSource(kernel, types, dict(of.constants), attributes)
-    made = triton.compile(source, target=_gpu_target(figures), options=dict(of.options))
-    return CompiledKernel(made.asm["ptx"], int(made.metadata.shared), int(made.metadata.num_warps), ())
 
 
 def _grid(meta: Mapping[str, Any], config: Any, numels: Mapping[str, int]) -> tuple[int, ...]:

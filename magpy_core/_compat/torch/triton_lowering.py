@@ -44,7 +44,7 @@ _CPU = torch.device("cpu")
 class LoweredKernel:
     """One launch in generated code. ``source``: Triton's; empty for a library's kernel. ``numels``: the sizes of the loops
     by the names of the kernel's parameters. ``graph``: ``inference``, ``forward`` or ``backward``. ``places``: files and
-    lines that its operations were recorded at. ``origin``: the graph's node that a library's kernel computes alone."""
+    lines that its operations were recorded at."""
 
     name: str
     graph: str
@@ -56,7 +56,6 @@ class LoweredKernel:
     dtype: str
     source: str = ""
     numels: dict[str, int] = field(default_factory=dict)
-    origin: Any = None
 
 
 @dataclass(frozen=True)
@@ -257,7 +256,7 @@ class _Launches:
         written = tensor_bytes(value_of(origin)) if origin is not None else 0
         flops, dtype = (product_flops(origin), product_dtype(origin)) if origin is not None else (0, "float32")
         computes = (operator(origin.target),) if origin is not None else operators(origins)
-        lowered = LoweredKernel(name, _graph(), computes, places(origins), read, written, flops, dtype, origin=origin)
+        lowered = LoweredKernel(name, _graph(), computes, places(origins), read, written, flops, dtype)
         self._add(lowered, Launch({scheduled.get_name()}, *library_traffic(scheduled), is_generated=False))
 
     def _part(self, scheduled: Any) -> None:

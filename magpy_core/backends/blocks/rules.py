@@ -17,7 +17,6 @@ from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.backends.blocks.units import Unit, Value
 from magpy_core.backends.sharing import viewed, written
-from magpy_core.fused.operators import register_flops
 
 #: A separate call, forward and backward, was measured to take 140 µs more than as a part of a larger graph, on a busy core
 #: where so much work takes 4 ms. An accelerator does more in that time while the host continues (not measured).
@@ -69,7 +68,6 @@ def results_of(
     """
     from torch.utils.flop_counter import FlopCounterMode  # which imports Triton, where it is installed
 
-    register_flops()
     given = [_copy_of(tensor, mode) for tensor in inputs]
     versions = [_version_of(tensor) for tensor in given]
     with mode, FlopCounterMode(display=False) as counter:

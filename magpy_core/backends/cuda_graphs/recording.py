@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from magpy_core._compat.torch.busy_threads import busy_threads
-from magpy_core._compat.torch.failed_recording import clean_up
-from magpy_core._compat.torch.recorded_memory import is_elsewhere
+from magpy_core._compat.torch.graph_recording import busy_threads, clean_up, is_elsewhere
 from magpy_core.backends.calling import Boxed
 
 _LEAST_FREE = 0.1  # of the device's memory, after a recording: the program may need more later

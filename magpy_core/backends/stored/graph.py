@@ -100,7 +100,7 @@ def _dtype(name: str) -> torch.dtype | None:
 def stored_graph(compiled: CompiledGraph, folder: Path) -> StoredGraph | None:
     """What is to be stored of a graph whose libraries are in ``folder``; None if that is not all that it consists of."""
     code = compiled.code
-    if code is None or compiled.fused or compiled.replayed is not None or not _is_json(code.convention):
+    if code is None or compiled.replayed is not None or not _is_json(code.convention):
         return None
     text, functions = parts_of(code.call) or ("", (code.call,))
     calls = [generated_call(function) for function in functions]

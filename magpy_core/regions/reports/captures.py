@@ -1,11 +1,10 @@
-"""Findings about captures: guards, side effects, recompiles, losses without logits.
+"""Findings about captures: guards, side effects, recompiles.
 
-Key functions: capture_findings, recompile_finding, fused_loss_finding.
+Key functions: capture_findings, recompile_finding.
 """
 
 from __future__ import annotations
 
-import linecache
 import os
 import traceback
 import warnings
@@ -121,16 +120,6 @@ def _effect_message(code: str, names: list[str]) -> str:
         return f"{what} {are} changed in place; the graph repeats it."
     verb = {"MP301": "written", "MP302": "changed", "MP303": "written", "MP304": "written"}[code]
     return f"{what} {are} {verb} by the region; replay repeats it."
-
-
-def fused_loss_finding(region: str, where: Location, saved_bytes: int, device: str = "") -> Finding:
-    """That the loss at this line is computed by MagPy's own operator; on ``device``, if it was only compiled for that."""
-    text = linecache.getline(where.file, where.range.start.line + 1).strip()
-    quoted = f"`{text}`" if text else "the loss here"
-    saved = f"{saved_bytes / 1e6:,.0f} MB"
-    how = f"{'On ' + device + ', the' if device else 'The'} logits of {quoted} are never in memory together"
-    message = f"{how}: MagPy's own kernel computes loss and gradients in chunks, which saves {saved}."
-    return Finding("MP410", message, where, region=region, values=(Value("saved", saved),))
 
 
 _NOT_MADE = ("absent", "None")  # what state is before the first call creates it

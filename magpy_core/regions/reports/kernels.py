@@ -13,7 +13,6 @@ from magpy_core.findings import NO_ACTION, Finding, Kernel, KernelLine, TargetPr
 from magpy_core.findings.kernels import of_a_call, total_launches
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.region_protocol import RegionView
-from magpy_core.regions.reports.captures import fused_loss_finding
 from magpy_core.targets.devices import parse_target
 from magpy_core.targets.roofline import FEW_US
 
@@ -64,14 +63,11 @@ def _chosen(captures: Sequence[Capture]) -> list[Capture]:
 
 def kernel_findings(region: RegionView, report: TargetReport) -> Iterator[Finding]:
     """What a region's kernels show: registers that don't suffice (MP407), more launches than work (MP408), results that go
-    through memory to a single other kernel (MP409), losses without logits (MP410)."""
+    through memory to a single other kernel (MP409)."""
     kernels = [kernel for kernel in report.kernels if kernel.region == region.id]
     for kernel in kernels:
         if kernel.code is not None and kernel.code.spill_bytes and kernel.lines:
             yield _spills(region, kernel, report.device)
-        if kernel.work.saved_bytes and kernel.lines:
-            where = line_location(kernel.lines[0].file, kernel.lines[0].line)
-            yield fused_loss_finding(region.id, where, kernel.work.saved_bytes, report.device)
     used = [kernel for kernel in kernels if kernel.graph != "inference"]
     launches, short = total_launches(used), total_launches(kernel for kernel in used if kernel.us < FEW_US)
     if launches >= _MANY and short >= _MOST_SHORT * launches:

@@ -37,7 +37,6 @@ def test_a_family_and_several_codes() -> None:
         "MP407",
         "MP408",
         "MP409",
-        "MP410",
         "MP411",
         "MP102",
     ]

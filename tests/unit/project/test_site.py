@@ -110,7 +110,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
 def test_the_index_of_the_search_is_a_script_that_a_file_can_load(site: Path) -> None:
     index = (site / "search/search_index.js").read_text(encoding="utf-8")
     assert index.startswith("var __index = ")
-    for text in ("codes/MP102/index.html", "docs/cli.html#budgets", "Losses without logits"):
+    for text in ("codes/MP102/index.html", "docs/cli.html#budgets", "Repeated blocks"):
         assert text in index
     (bundle,) = (site / "assets/javascripts").glob("bundle.*.min.js")
     assert "search/search_index.js" in bundle.read_text(encoding="utf-8"), (

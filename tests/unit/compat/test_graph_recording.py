@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from magpy_core._compat.torch.busy_threads import busy_threads
+from magpy_core._compat.torch.graph_recording import busy_threads
 
 
 @contextmanager

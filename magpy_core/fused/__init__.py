@@ -1,1 +1,0 @@
-"""Kernels of MagPy's own, which rewrites of a graph use. `backends.fusing` chooses them."""
