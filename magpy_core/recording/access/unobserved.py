@@ -38,8 +38,9 @@ def _globals_of(code: types.CodeType) -> frozenset[str] | None:
     for instruction in dis.get_instructions(code):
         if instruction.opname in _OTHER_NAMES:
             return None
-        # the function `torch.autograd.grad` is another thing
-        if instruction.argval in SHOWS_BACKWARD_PASS and before != "autograd":
+        # the function `torch.autograd.grad` is another thing, and so is a local variable with such a name
+        is_local = instruction.opcode in dis.haslocal or instruction.opcode in dis.hasfree
+        if instruction.argval in SHOWS_BACKWARD_PASS and before != "autograd" and not is_local:
             return None
         before = instruction.argval
         if instruction.opname == "LOAD_GLOBAL":

@@ -32,6 +32,14 @@ def reads_constants(ctx: Any, g: Any) -> Any:
     return helper(g) * math.pi * len("ab")
 
 
+def has_a_variable_named_grad(ctx: Any, grad: Any) -> Any:
+    return grad * rate
+
+
+def reads_a_gradient(ctx: Any, g: Any) -> Any:
+    return g + ctx.parameter.grad
+
+
 def reads_a_list(ctx: Any, g: Any) -> Any:
     return g * table[0]
 
@@ -106,7 +114,8 @@ class World1(World):
 @pytest.mark.parametrize(
     ("fn", "guarded"),
     [
-        (reads_constants, True), (staticmethod(helper), True), (None, True), (reads_a_list, False),
+        (reads_constants, True), (has_a_variable_named_grad, True), (reads_a_gradient, False), (staticmethod(helper), True),
+        (None, True), (reads_a_list, False),
         (reads_a_tensor, False), (prints, False),
         (writes_a_global, False), (imports, False), (closure(2.0), True), (closure(helper), True),
         (closure([2.0]), False), (len, False),
