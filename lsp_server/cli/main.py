@@ -1,4 +1,4 @@
-"""The command ``magpy-lsp``: check, run, kernels, init, demo, diff, explain, docs, doctor, cache, server.
+"""The command ``magpy-lsp``: check, run, compile, kernels, init, demo, diff, explain, docs, doctor, cache, server.
 
 Key function: main. Only click is imported here; each command imports what it needs. No command imports torch: the user's
 program runs in a separate process.
@@ -20,6 +20,7 @@ from lsp_server.cli.options import (
     ProgramCommand,
     color_option,
     compile_option,
+    compile_options,
     engine_option,
     fail_on_option,
     kernels_options,
@@ -76,6 +77,26 @@ def run(**options: Any) -> None:
     The program's output is passed through. Findings of severity error or warning and a table of the regions follow it.
     """
     _program("run", options)
+
+
+@cli.command(
+    "compile",
+    cls=ProgramCommand,
+    epilog="Exit status: 0 compiled, 2 nothing could be, usage or tool error, 3 the program itself failed, 130 interrupted.",
+    short_help="Compile a program's code ahead of time, for `run`.",
+)
+@compile_options
+def compile_command(**options: Any) -> None:
+    """Run the first steps of a program, compile all that `run` would compile, store the code, and exit.
+
+    The program waits for each graph's compiler, which may use every processor. The next `magpy-lsp run` of the same
+    program with the same arguments loads the code as soon as it has recorded a step. Stops after 24 steps; if what a run
+    computes later is to be compiled, too, such as an evaluation, --steps reaches it.
+    """
+    from lsp_server.cli.compile import compile_ahead
+
+    note_on_arguments(click.get_current_context())
+    sys.exit(compile_ahead(click.get_current_context().meta[PROGRAM_ARGS], options))
 
 
 @cli.command(

@@ -109,7 +109,9 @@ def _has_repeated_memory(node: torch.fx.Node) -> bool:
     one tensor count, too, which no optimizer of torch's takes)."""
     written, *lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
     place = {root(n): i for i, n in enumerate(written)}
-    repeats = any(place.get(root(n), i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
+    repeats = any(
+        place.get(root(n), i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node)
+    )
     return repeats or len(place) < len(written)
 
 

@@ -29,4 +29,4 @@ def shown_by(regions: Sequence[RegionView], steps: Steps, seconds: float, before
         plain, compiled = whole or (median(times.eager), median(times.compiled))
         share = 1.0 if whole else min(region.calls * plain / max(seconds, plain), 1.0)
         saves[region.id] = share * max(1.0 - compiled / plain, 0.0)
-    return LastRun(seconds, saves)
+    return LastRun(seconds, saves, before.ahead)

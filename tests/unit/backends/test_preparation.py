@@ -46,7 +46,9 @@ def test_autocast_inside() -> None:
         prepare(gm, fakes, torch.device("cpu"))
 
 
-def _lists(take: Callable[[torch.fx.Graph, torch.fx.Node], list[list[torch.fx.Node]]]) -> tuple[torch.fx.GraphModule, list[Any]]:
+def _lists(
+    take: Callable[[torch.fx.Graph, torch.fx.Node], list[list[torch.fx.Node]]],
+) -> tuple[torch.fx.GraphModule, list[Any]]:
     """A graph that doubles its input and adds to a list that ``take`` makes of the result."""
     graph = torch.fx.Graph()
     doubled = graph.call_function(torch.mul, (graph.placeholder("x"), 2))
