@@ -26,7 +26,7 @@ _NOT_COMPILED = "MP902"
 
 #: The settings of `run` that don't apply.
 _UNUSED: dict[str, Any] = {
-    "backend": "inductor", "baseline": None, "compile": "ahead", "details": False, "exit_zero": True, "fail_on": None,
+    "backend": None, "baseline": None, "compile": "ahead", "details": False, "exit_zero": True, "fail_on": None,
     "formats": (), "html": None, "ignore": None, "jobs": None, "nproc": None, "output": None, "select": None,
     "statistics": False, "update_baseline": False,
 }  # fmt: skip
@@ -38,6 +38,9 @@ def compile_ahead(args: list[str], options: Mapping[str, Any], launch: Launch = 
     settings = resolve("run", args, {**_UNUSED, **options, "steps": steps})
     if len(settings) > 1:
         raise click.UsageError("Name one entrypoint: `compile` runs one program.")
+    if settings[0].backend != "inductor" or settings[0].compile_mode == "quick":
+        what = "mode quick" if settings[0].compile_mode == "quick" else f"backend {settings[0].backend}"
+        raise click.UsageError(f"There is nothing to compile ahead of time: a run with {what} compiles nothing.")
     followed = _Followed(launch, says=not is_possible(settings[0]))
     (run,) = Runs(settings, followed.launch).follow()
     if run.interrupted:

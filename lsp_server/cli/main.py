@@ -235,9 +235,9 @@ def doctor(python: str | None, output_format: str, inductor: bool, timeout: floa
     sys.exit(run_checks(python, output_format, inductor=inductor, timeout=timeout, color=color))
 
 
-@cli.group(short_help="Show or empty the folder of compiled code.")
+@cli.group(short_help="Show, empty, save or load the folder of compiled code.")
 def cache() -> None:
-    """Show or empty the folder that keeps compiled code from run to run."""
+    """Show, empty, save or load the folder that keeps compiled code from run to run."""
 
 
 @cache.command("info")
@@ -255,6 +255,35 @@ def cache_clear() -> None:
     from lsp_server.cli.cache import clear
 
     clear()
+
+
+@cache.command("save")
+@click.argument("file", type=click.Path(dir_okay=False))
+@python_option
+def cache_save(file: str, python: str | None) -> None:
+    """Write the compiled code of all programs to FILE, one archive for machines that are like this one.
+
+    The archive says for which torch, Python, MagPy and processor it is. It needs no compiler where it is loaded.
+    Exit status: 0 written, 2 there is no code, or FILE can't be written.
+    """
+    from lsp_server.cli.cache import save
+
+    save(file, python)
+
+
+@cache.command("load")
+@click.argument("file", type=click.Path(dir_okay=False))
+@python_option
+def cache_load(file: str, python: str | None) -> None:
+    """Add the compiled code in FILE, which `cache save` has written, to the folder.
+
+    LOAD ONLY FILES THAT YOU TRUST: an archive holds machine code and Python pickles, which later runs execute. Checksums
+    find damage, not malice. An archive for another torch, Python, MagPy or processor, or with damaged or unexpected
+    files, is refused as a whole. Exit status: 0 loaded, 2 refused.
+    """
+    from lsp_server.cli.cache import load
+
+    load(file, python)
 
 
 @cli.command()

@@ -146,7 +146,7 @@ class Forwarder:
         """Sends that the program waits for a graph of ``region`` to be compiled; empty: for none any more."""
         running = [region] if region else []
         self._progress = {"running": running, "waiting": [], "ready": self._progress.get("ready", [])}
-        self._send({"type": "compiling", **self._progress})  # type: ignore[typeddict-item]
+        self._send({"type": "compiling", **self._progress})  # type: ignore[arg-type]
 
     def _offer(self, key: Hashable, message: Callable[[], Message]) -> None:
         if key not in self._known:
