@@ -61,7 +61,7 @@ class Overhead:
     def affords_loading(self, seconds: float, plain_seconds: float, region: str = "") -> bool:
         """Whether to load code of ``region``, which takes ``seconds``, for calls that have taken ``plain_seconds``: code
         that is seldom called would never save what loading it takes, if the program goes on for as long as it has run."""
-        if self._last_run.ahead is not None and self.affords(seconds, region=region):
+        if (self._unlimited or self._last_run.ahead is not None) and self.affords(seconds, region=region):
             return True
         return (seconds <= LIMITS.most_gain * plain_seconds and self.affords(seconds)) or self._pays(region, seconds)
 

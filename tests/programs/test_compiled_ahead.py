@@ -1,4 +1,4 @@
-"""``magpy-lsp compile``, then ``run``: compiled code serves from the first steps on, also in a cache that has been loaded."""
+"""``magpy-lsp compile``, then ``run``: compiled code serves from the first steps on, also where it was loaded."""
 
 from __future__ import annotations
 
