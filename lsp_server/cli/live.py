@@ -50,6 +50,7 @@ class LiveDisplay:
         self._color = effective.color
         self._out = sys.stdout.fileno()
         self._run = LiveRun(effective.steps)
+        self._waits = effective.compile != "background"  # for the compiler, sometimes before there are any figures
         self._panel = BottomPanel(self._out)
         self._sequences = EscapeSequences()
         self._terminal = ProgramTerminal(self._out, self._print)
@@ -78,7 +79,7 @@ class LiveDisplay:
                 self._run.take(message)
             except (KeyError, TypeError, ValueError, AttributeError):
                 return  # not the runner's: the program has written to its descriptor
-            if message["type"] == "progress":
+            if message["type"] == "progress" or (self._waits and message["type"] == "compiling"):
                 self._begun = True
                 self._draw()
 

@@ -1,4 +1,4 @@
-"""The command ``magpy-lsp``: check, run, kernels, init, demo, diff, explain, docs, doctor, cache, server.
+"""The command ``magpy-lsp``: check, run, compile, kernels, init, demo, diff, explain, docs, doctor, cache, server.
 
 Key function: main. Only click is imported here; each command imports what it needs. No command imports torch: the user's
 program runs in a separate process.
@@ -20,6 +20,7 @@ from lsp_server.cli.options import (
     ProgramCommand,
     color_option,
     compile_option,
+    compile_options,
     engine_option,
     fail_on_option,
     kernels_options,
@@ -76,6 +77,26 @@ def run(**options: Any) -> None:
     The program's output is passed through. Findings of severity error or warning and a table of the regions follow it.
     """
     _program("run", options)
+
+
+@cli.command(
+    "compile",
+    cls=ProgramCommand,
+    epilog="Exit status: 0 compiled, 2 nothing could be, usage or tool error, 3 the program itself failed, 130 interrupted.",
+    short_help="Compile a program's code ahead of time, for `run`.",
+)
+@compile_options
+def compile_command(**options: Any) -> None:
+    """Run the first steps of a program, compile all that `run` would compile, store the code, and exit.
+
+    The program waits for each graph's compiler, which may use every processor. The next `magpy-lsp run` of the same
+    program with the same arguments loads the code as soon as it has recorded a step. Stops after 24 steps; if what a run
+    computes later is to be compiled, too, such as an evaluation, --steps reaches it.
+    """
+    from lsp_server.cli.compile import compile_ahead
+
+    note_on_arguments(click.get_current_context())
+    sys.exit(compile_ahead(click.get_current_context().meta[PROGRAM_ARGS], options))
 
 
 @cli.command(
@@ -214,9 +235,9 @@ def doctor(python: str | None, output_format: str, inductor: bool, timeout: floa
     sys.exit(run_checks(python, output_format, inductor=inductor, timeout=timeout, color=color))
 
 
-@cli.group(short_help="Show or empty the folder of compiled code.")
+@cli.group(short_help="Show, empty, save or load the folder of compiled code.")
 def cache() -> None:
-    """Show or empty the folder that keeps compiled code from run to run."""
+    """Show, empty, save or load the folder that keeps compiled code from run to run."""
 
 
 @cache.command("info")
@@ -234,6 +255,35 @@ def cache_clear() -> None:
     from lsp_server.cli.cache import clear
 
     clear()
+
+
+@cache.command("save")
+@click.argument("file", type=click.Path(dir_okay=False))
+@python_option
+def cache_save(file: str, python: str | None) -> None:
+    """Write the compiled code of all programs to FILE, one archive for machines that are like this one.
+
+    The archive says for which torch, Python, MagPy and processor it is. It needs no compiler where it is loaded.
+    Exit status: 0 written, 2 there is no code, or FILE can't be written.
+    """
+    from lsp_server.cli.cache import save
+
+    save(file, python)
+
+
+@cache.command("load")
+@click.argument("file", type=click.Path(dir_okay=False))
+@python_option
+def cache_load(file: str, python: str | None) -> None:
+    """Add the compiled code in FILE, which `cache save` has written, to the folder.
+
+    LOAD ONLY FILES THAT YOU TRUST: an archive holds machine code and Python pickles, which later runs execute. Checksums
+    find damage, not malice. An archive for another torch, Python, MagPy or processor, or with damaged or unexpected
+    files, is refused as a whole. Exit status: 0 loaded, 2 refused.
+    """
+    from lsp_server.cli.cache import load
+
+    load(file, python)
 
 
 @cli.command()

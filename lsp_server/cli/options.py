@@ -298,6 +298,26 @@ def kernels_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of ``compile``."""
+    decorators: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        click.argument("entrypoint", required=False),
+        click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does."),
+        steps_option("24"),
+        mode_option,
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the program after this time."
+        ),
+        click.option("--cwd", type=click.Path(exists=True, file_okay=False), help="The directory to run the program in."),
+        python_option,
+        live_option,
+        color_option,
+    ]
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
 def fail_on_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
         "--fail-on",

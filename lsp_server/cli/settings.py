@@ -49,7 +49,7 @@ class ResolvedSettings:
     steps: int
     timeout: float | None
     backend: str
-    compile: Literal["background", "foreground"]
+    compile: Literal["background", "foreground", "ahead"]
     compile_mode: Literal["default", "max", "quick"]
     regions: list[str]
     call_policy: dict[str, str]

@@ -7,6 +7,7 @@ its record is removed before torch sees it. Key type: CodeCache. Does not import
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -216,6 +217,43 @@ class CodeCache:
         _write(file, text)
         self.record()
         return file.exists()
+
+    @staticmethod
+    def keeps(name: str) -> bool:
+        """Whether a file of this name, from a folder on, is code that is kept, and not one of its own files."""
+        return name not in _OWN_FILES and not name.startswith(_LOCKS + "/") and not name.endswith(_NOT_LOADED)
+
+    def undamaged(self) -> list[str]:
+        """The names of files that are as they were recorded."""
+        found = [(name, known) for name, known in (self._recorded() or {}).items() if known.digest and self.keeps(name)]
+        return sorted(name for name, known in found if self._digest(name) == known.digest)
+
+    def _digest(self, name: str) -> str:
+        """Empty if it can't be read, or is a link."""
+        path = self.folder / name
+        with contextlib.suppress(OSError):
+            return "" if path.is_symlink() else digest_of(path)
+        return ""
+
+    def adopt(self, files: Mapping[str, Path]) -> None:
+        """Moves complete files, which are on the same disk, to these names here, in place of others, and records them.
+        Raises OSError."""
+        self.move_in(files)
+        known = self._recorded() or {}
+        _write(self.folder / _RECORD, json.dumps({name: entry for name, entry in known.items() if name not in files}))
+        self.record()
+
+    def move_in(self, files: Mapping[str, Path]) -> None:
+        """The same for a folder without a record."""
+        for name, file in files.items():
+            folder = self.folder
+            for part in Path(name).parent.parts:
+                folder = folder / part
+                folder.mkdir(mode=0o700, exist_ok=True)
+                if folder.is_symlink():
+                    raise NotADirectoryError(errno.ENOTDIR, "it is a link", str(folder))
+            file.chmod(0o600)
+            os.replace(file, self.folder / name)
 
     def removed_if_damaged(self, path: Path) -> bool:
         """Looks at a file that is about to be loaded or executed, and removes it if its content differs from its record: a

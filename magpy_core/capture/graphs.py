@@ -141,7 +141,8 @@ class CompiledGraphs:
                 compiled = self._compiled(index, tuple(inputs), 0)
                 if compiled is None:
                     raise NotReady
-                fn = self._names[name] = _Improving(self, index, compiled) if self.last_stage > 1 else compiled
+                is_final = self._stages[index] == self.last_stage
+                fn = self._names[name] = compiled if is_final else _Improving(self, index, compiled)
         return self._first_call(index, fn, inputs)
 
     def improve_and_call(self, index: int, inputs: list[Any], improving: _Improving) -> Any:
@@ -176,7 +177,9 @@ class CompiledGraphs:
     def _compiled(self, index: int, inputs: tuple[Any, ...], stage: int) -> Callable[[list[Any]], Any] | None:
         """Segment ``index``, compiled with the tuning of ``stage``; None if it is still being compiled in the background.
         Raises CaptureFailed."""
-        start = time.perf_counter()
+        start, last = time.perf_counter(), self.last_stage - 1
+        if stage < last and (best := self._stored(index, inputs, last)) is not None:
+            return self._adopted(index, inputs, last, best, start)
         compiled = self._stored(index, inputs, stage)
         if compiled is None and self._settings.background:
             if not self._has_been_compiled(index, inputs, stage):
@@ -318,10 +321,16 @@ class CompiledGraphs:
 
     def _compile(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> CompiledGraph:
         """Compiles the segment here and now, and stores it. Raises CaptureFailed."""
-        key = None if self._settings.background else self._key(segment, inputs, stage)
-        compiled = self._run_backend(segment, inputs, stage)
-        if key is not None:
-            stored.save(key, compiled)
+        if self._settings.background:  # it is in the compilers' caches
+            return self._run_backend(segment, inputs, stage)
+        key = self._key(segment, inputs, stage)
+        self._settings.on_compiling(self._settings.region_id)
+        try:
+            compiled = self._run_backend(segment, inputs, stage)
+            if key is not None:
+                stored.save(key, compiled)
+        finally:
+            self._settings.on_compiling("")
         return compiled
 
     def _writes(self, segment: Segment) -> bool:

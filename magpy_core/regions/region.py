@@ -331,7 +331,10 @@ class Region:
             # Compiled code that draws other numbers would make results depend on when it was ready, and a script that is run
             # under the monitor no longer reproducible. On an accelerator it does.
             same_random = self.options.same_random or ((beside or self.options.measure) and background.available())
-            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning)
+            settings = Settings(
+                self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning,
+                on_compiling=self.options.on_compiling,
+            )  # fmt: skip
             if (budget := self.options.budget) is not None:
                 affords = partial(budget.affords_loading, region=self.id)
                 worthwhile = partial(budget.is_worthwhile, self.policy.backoff)

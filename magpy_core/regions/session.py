@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 class Session:
     """Regions by key. ``on_finding`` is called for new findings and for one seen again (its count raised); ``on_region``
     after a capture, ``on_left`` after each call of a region. ``command``: names what is run; what a run shows of compiled
-    code is kept for the next run of the same command. Raises UnknownBackend for a backend that does not exist."""
+    code is kept for the next run of the same command. ``ahead``: the program waits for the compiler, and what is
+    recorded is what a run in the ``background`` would record, if it could afford everything. ``on_compiling``: as in
+    `Options`. Raises UnknownBackend for a backend that does not exist."""
 
     def __init__(
         self,
@@ -50,8 +52,10 @@ class Session:
         on_region: Callable[[Summarised], None] | None = None,
         measure: bool = False,
         background: bool = False,
+        ahead: bool = False,
         compile_mode: str = "default",
         on_left: Callable[[Any], None] | None = None,
+        on_compiling: Callable[[str], None] = lambda region_id: None,
         command: str = "",
     ) -> None:
         get_backend(backend)
@@ -59,7 +63,8 @@ class Session:
         background = background and not waits_by_default()
         self._kept = Kept(command) if command and mode == "compiled" and backend == "inductor" else None
         self._last_run, self._began = self._kept.read() if self._kept is not None else LastRun(), time.monotonic()
-        budget = Budget(self._last_run) if background else None
+        budget = Budget(self._last_run, unlimited=ahead) if background or ahead else None
+        self._ahead = budget if ahead else None
         ACCOUNT.expect(self._last_run.seconds)
         self._steps = Steps(self._steps_ended, observes=mode == "observe")
         self._in_turn = InTurn()  # what ends steps: a program may train in several threads
@@ -73,6 +78,7 @@ class Session:
             steps=self._steps,
             tuning=tuning,
             on_left=on_left,
+            on_compiling=on_compiling,
             cut=lambda region: cut(region, self._add_stretch),
         )
         self._looks = (CallSample((), self._steps), CallSample((), self._steps))
@@ -200,7 +206,7 @@ class Session:
         """The program has ended: report what its timings show (MP4xx)."""
         self._step_functions.settle(finally_=True)
         if self._kept is not None:
-            self._kept.write(history_of(self.regions, self._steps, time.monotonic() - self._began, self._last_run))
+            self._kept.write(self._shown())
         for region in self.regions:
             region.finish()
         compiled = next((region for region in self.regions if region.times.compile_seconds(region.captures)), None)
@@ -214,6 +220,12 @@ class Session:
         if self._listeners.on_finding is not None:
             for finding in {id(finding): finding for finding in changed}.values():
                 self._listeners.on_finding(finding)
+
+    def _shown(self) -> LastRun:
+        """For the next run. What is compiled ahead of time says nothing of how long a run takes."""
+        if self._ahead is not None:
+            return replace(self._last_run, ahead=round(self._ahead.recording, 3))
+        return history_of(self.regions, self._steps, time.monotonic() - self._began, self._last_run)
 
     def release(self) -> None:
         """Forgets the regions. The program has ended."""

@@ -142,6 +142,12 @@ class Forwarder:
                 self._progress = found
                 self._send({"type": "compiling", **found})  # type: ignore[arg-type]
 
+    def compiling(self, region: str) -> None:
+        """Sends that the program waits for a graph of ``region`` to be compiled; empty: for none any more."""
+        running = [region] if region else []
+        self._progress = {"running": running, "waiting": [], "ready": self._progress.get("ready", [])}
+        self._send({"type": "compiling", **self._progress})  # type: ignore[arg-type]
+
     def _offer(self, key: Hashable, message: Callable[[], Message]) -> None:
         if key not in self._known:
             self._known.add(key)

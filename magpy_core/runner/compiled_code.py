@@ -1,4 +1,4 @@
-"""The folder of compiled code, for the command line: its path and its contents. Key functions: info, clear.
+"""The folder of compiled code, for the command line: its path and its contents. Key functions: info, folder_in_use, clear.
 
 Does not import torch."""
 
@@ -19,6 +19,11 @@ class Info:
     entries: int
     limit: int
     problem: str
+
+
+def folder_in_use() -> str:
+    """Where compiled code is kept: the usual folder, or the one that the user has set for torch."""
+    return os.environ.get("TORCHINDUCTOR_CACHE_DIR") or str(usual_folder())
 
 
 def info() -> Info:

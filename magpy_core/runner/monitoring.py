@@ -110,6 +110,8 @@ class Monitoring:
         compiled = {"mode": "compiled", "backend": self._request["backend"], "measure": True}
         if self._request["session_factory"] == SESSIONS["magpy"]:
             compiled["background"] = self._request["compile"] == "background"
+            compiled["ahead"] = self._request["compile"] == "ahead"
+            compiled["on_compiling"] = self._forward.compiling
             compiled["compile_mode"] = self._request.get("compile_mode", "default")
             compiled["command"] = self._command()
         if self.finds_step_functions:
@@ -123,9 +125,10 @@ class Monitoring:
         )
 
     def _command(self) -> str:
-        """Names what is run, and how."""
+        """Names what is run, and how. What is compiled ahead of time is for a run to the end."""
         wanted = ("script", "module", "args", "steps", "backend", "compile_mode")
-        return json.dumps([os.path.realpath(self._request["file"]), *map(self._request.get, wanted)])
+        request = {**self._request, "steps": 0} if self._request["compile"] == "ahead" else self._request
+        return json.dumps([os.path.realpath(request["file"]), *map(request.get, wanted)])
 
     def stepped(self, n: int) -> None:
         if (session := self._session) is not None and self.active:

@@ -42,9 +42,11 @@ class RunRequest:
     ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace``: how long a program may run after its last
     step (``finally`` blocks, ``atexit`` functions) before it is killed. ``details``: the report contains complete captures
     and a timeline of calls. ``compile``: whether the program waits for Inductor (it always does if MAGPY_COMPILE is
-    ``foreground`` in the environment). ``compile_mode``: as ``magpy_core.compile(mode=...)``. ``target``: the device that
-    the captures are compiled for after the run (``cuda:sm_90``); empty: none. ``target_line``: only the kernels of this
-    line are (an absolute path or its end, and a number from 1).
+    ``foreground`` in the environment); ``ahead``: it waits, and what is recorded is what a run to the end would record with
+    ``background``, at whatever cost: its compiled code is for that run. ``compile_mode``: as
+    ``magpy_core.compile(mode=...)``. ``target``: the device that the captures are compiled for after the run
+    (``cuda:sm_90``); empty: none. ``target_line``: only the kernels of this line are (an absolute path or its end, and a
+    number from 1).
     """
 
     mode: Literal["check", "run"] = "check"
@@ -57,7 +59,7 @@ class RunRequest:
     steps: int = 3
     timeout: float | None = None
     backend: str = "inductor"
-    compile: Literal["background", "foreground"] = "background"
+    compile: Literal["background", "foreground", "ahead"] = "background"
     compile_mode: Literal["default", "max", "quick"] = "default"
     cache_limit: int = 8
     regions: list[str] = field(default_factory=list)

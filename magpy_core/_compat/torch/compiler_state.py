@@ -65,13 +65,21 @@ def state_of_compilers() -> str | None:
     return repr((_versions(), flags, [(name, os.environ[name]) for name in names]))
 
 
+def environment() -> dict[str, str]:
+    """What compiled code of every program depends on, by names for users: torch, Python, MagPy's own source, which may be
+    edited, and the processor."""
+    return {
+        "torch": f"{torch.__version__} ({torch.version.git_version})",
+        "Python": sys.version,
+        "MagPy's source": own_source(),
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "instruction set": _instructions(),
+    }
+
+
 @functools.cache
 def _versions() -> str:
-    """Of torch, Python, MagPy's own source, which may be edited, and the processor."""
-    return repr((
-        torch.__version__, torch.version.git_version, sys.version, own_source(),
-        platform.machine(), torch.backends.cpu.get_cpu_capability(), _instructions(),
-    ))  # fmt: skip
+    return repr([*environment().values()])
 
 
 def _instructions() -> str:

@@ -16,17 +16,20 @@ from magpy_core.regions.budget.history import LastRun
 
 
 class Budget:
-    """The seconds spent, of all regions of a session. ``last``: the last run of the same command; ``now``: the clock,
-    in seconds."""
+    """The seconds spent, of all regions of a session. ``last``: the last run of the same command; ``now``: the clock, in
+    seconds. ``unlimited``: the program affords everything, because its code is compiled ahead of time for later runs."""
 
-    def __init__(self, last: LastRun | None = None, now: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, last: LastRun | None = None, now: Callable[[], float] | None = None, *, unlimited: bool = False
+    ) -> None:
         self._last_run = last or LastRun()
+        self._unlimited = unlimited
         self._now = now or time.monotonic
         self._began = self._now()
         self._last: dict[str, float] = {}  # seconds of a region's last recording
         self._wasted: dict[str, int] = {}  # recordings of a region that none of its captures has served a call since
         self._sized: set[str] = set()  # regions whose sizes vary
-        self.spent = 0.0
+        self.spent = self.recording = 0.0  # in all, and on recordings
 
     def add(self, seconds: float) -> None:
         self.spent += seconds
@@ -34,6 +37,7 @@ class Budget:
     def recorded(self, region: str, seconds: float, *, confirms: bool = False) -> None:
         """``confirms``: it shows that a capture of ``region`` would serve."""
         self.spent += seconds
+        self.recording += seconds
         self._last[region] = seconds
         self._wasted[region] = self._wasted.get(region, 0) + (not confirms)
 
@@ -49,7 +53,9 @@ class Budget:
         if region and not is_wasted and self._last_run.may_save(region):
             ahead = LIMITS.record_share if region in self._last_run.saves else LIMITS.untimed_share
             share = max(share, min(ahead * self._last_run.seconds, LIMITS.most_ahead))
-        return self.spent + seconds <= unnoticed + share
+            if self._last_run.ahead is not None:  # what was done ahead of time is to pay from the first steps on
+                share = max(share, self._last_run.ahead + LIMITS.most_ahead)
+        return self._unlimited or self.spent + seconds <= unnoticed + share
 
     def _pays(self, region: str, seconds: float) -> bool:
         """Whether the last run has shown that ``region`` will save all that has been spent, and ``seconds``, twice over."""
@@ -58,6 +64,8 @@ class Budget:
     def affords_loading(self, seconds: float, plain_seconds: float, region: str = "") -> bool:
         """Whether to load code of ``region``, which takes ``seconds``, for calls that have taken ``plain_seconds``: code
         that is seldom called would never save what loading it takes, if the program goes on for as long as it has run."""
+        if (self._unlimited or self._last_run.ahead is not None) and self.affords(seconds, region=region):
+            return True
         return (seconds <= LIMITS.most_gain * plain_seconds and self.affords(seconds)) or self._pays(region, seconds)
 
     def affords_recording(self, region: str, has_other_sizes: Callable[[], bool] = lambda: False) -> bool:
@@ -73,7 +81,7 @@ class Budget:
 
     def _affords_to_record(self, region: str, seconds: float) -> bool:
         left = self._last_run.seconds - (self._now() - self._began)
-        if 0.0 < left < LIMITS.least_left * seconds:
+        if 0.0 < left < LIMITS.least_left * seconds and not self._unlimited:
             return False
         return self.affords(seconds, LIMITS.record_at_once, region) or self._pays(region, seconds)
 

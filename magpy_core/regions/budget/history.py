@@ -26,10 +26,12 @@ _MOST_BYTES = 1 << 20  # of all files together
 @dataclass(frozen=True)
 class LastRun:
     """``seconds``: how long it took. ``saves``: by region, what its compiled code saves in each second of a run, in
-    seconds; 0 if it has not saved anything."""
+    seconds; 0 if it has not saved anything. ``ahead``: the seconds that recording took when the command was compiled ahead
+    of time; None: it was not."""
 
     seconds: float = 0.0
     saves: Mapping[str, float] = field(default_factory=dict)
+    ahead: float | None = None
 
     def may_save(self, region: str) -> bool:
         """Whether it has saved something, or was not timed."""
@@ -58,7 +60,8 @@ class Kept:
             return LastRun()
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             found = json.loads(self.path.read_text(encoding="utf-8"))
-            return LastRun(float(found["seconds"]), {str(name): float(rate) for name, rate in found["saves"].items()})
+            saves, ahead = {str(name): float(rate) for name, rate in found["saves"].items()}, found.get("ahead")
+            return LastRun(float(found["seconds"]), saves, None if ahead is None else float(ahead))
         return LastRun()
 
     def write(self, run: LastRun) -> None:

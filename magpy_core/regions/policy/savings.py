@@ -29,4 +29,4 @@ def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, befo
         plain, compiled = whole or (median(times.calls.eager), median(times.calls.compiled))
         share = 1.0 if whole else min(region.calls * plain / max(seconds, plain), 1.0)
         saves[region.id] = share * max(1.0 - compiled / plain, 0.0)
-    return LastRun(seconds, saves)
+    return LastRun(seconds, saves, before.ahead)

@@ -47,15 +47,33 @@ def test_whole_steps_count_where_they_were_timed() -> None:
     assert history_of([region("a", 0.1, 0.01)], steps, 20.0, LastRun()).saves == {"a": pytest.approx(0.2)}
 
 
+def test_a_run_keeps_that_its_code_was_compiled_ahead_of_time() -> None:
+    assert history_of([], Steps(), 20.0, LastRun(ahead=1.5)) == LastRun(20.0, {}, 1.5)
+
+
 def test_it_is_kept_by_command(caches: Path) -> None:
     assert Kept("a").read() == LastRun()
     Kept("a").write(LastRun(3.0, {"model: Net": 0.5}))
     assert Kept("a").read() == LastRun(3.0, {"model: Net": 0.5}) and Kept("b").read() == LastRun()
+    Kept("b").write(LastRun(ahead=0.25))
+    assert Kept("b").read() == LastRun(ahead=0.25)
+    Kept("b").path.write_text('{"seconds": 1, "saves": {}}')  # of an earlier version
+    assert Kept("b").read() == LastRun(1.0)
+    Kept("b").path.unlink()
     assert [path.suffix for path in caches.iterdir() if path.name != "magpy-pruned"] == [".json"]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"seconds": "x", "saves": {}}', '{"seconds": 1, "saves": [1]}', '{"seconds": 1}']
+    "text",
+    [
+        "",
+        "[]",
+        '{"seconds": 1, "saves": {}, "ahead": []}',
+        "{",
+        '{"seconds": "x", "saves": {}}',
+        '{"seconds": 1, "saves": [1]}',
+        '{"seconds": 1}',
+    ],
 )
 def test_a_damaged_file_says_nothing(caches: Path, text: str) -> None:
     Kept("a").write(LastRun(3.0))
@@ -101,6 +119,18 @@ def test_a_session_keeps_what_its_run_showed(caches: Path) -> None:
     for options in ({"mode": "observe"}, {"mode": "compiled", "backend": "eager"}, {"mode": "compiled", "command": ""}):
         Session(**{"command": "other.py", **options}).finish()  # type: ignore[arg-type]
     assert len(list(caches.glob("*.json"))) == 1
+
+
+def test_compiling_ahead_of_time_says_nothing_of_how_long_a_run_takes(caches: Path) -> None:
+    from magpy_core.regions.session import Session
+
+    Kept("train.py").write(LastRun(60.0, {"model: Net": 0.5}))
+    session = Session(mode="compiled", measure=True, ahead=True, command="train.py")
+    assert session.options.budget is not None and not session.options.background
+    session.options.budget.recorded("model: Net", 1.25)
+    session.options.budget.add(40.0)  # for the compiler
+    session.finish()
+    assert Kept("train.py").read() == LastRun(60.0, {"model: Net": 0.5}, 1.25)
 
 
 def test_the_folder_that_torch_has_set_itself_is_no_folder_of_the_user(

@@ -257,6 +257,30 @@ def test_a_run_that_is_known_to_pay_loads_code_at_once(monkeypatch: pytest.Monke
     assert not spent.affords_loading(2.5, 0.1, "a"), "the end is near"
 
 
+def test_what_was_compiled_ahead_of_time_serves_from_the_first_steps_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: 0.0)
+    for last, affords in ((LastRun(), False), (LastRun(ahead=4.0), True), (LastRun(5.0, {"a": 0.0}, ahead=4.0), False)):
+        spent = Budget(last)
+        spent.recorded("a", 3.5)
+        assert spent.affords_recording("a") is affords, last
+        assert spent.affords_loading(2.0, 0.1, "a") is affords, last
+    spent = Budget(LastRun(ahead=4.0))
+    spent.recorded("a", 3.8)
+    spent.recorded("a", 0.1)
+    assert not spent.affords_recording("a") and not spent.affords_loading(2.0, 0.1, "a"), "it changes all the time"
+    assert Budget(LastRun(ahead=0.1)).affords_loading(2.5, 0.1, "a")
+
+
+def test_to_compile_ahead_of_time_everything_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: 0.0)
+    spent = Budget(LastRun(1.0, {"a": 0.0}), unlimited=True)
+    for _ in range(5):
+        spent.recorded("a", 100.0)
+        spent.add(100.0)
+    assert spent.affords_recording("a") and spent.affords_loading(100.0, 0.0, "a")
+    assert (spent.recording, spent.spent) == (500.0, 1000.0)
+
+
 def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(session: Session) -> None:
     budget = session.options.budget
     assert budget is not None
