@@ -165,6 +165,16 @@ def _arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     }
 
 
+def refuse_from_outside(ops: OperatorGraph, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises Unsupported if the backward pass leaves the region: then it would be refused whatever else is."""
+    roots = _arguments(func, args, kwargs)["roots"]
+    with no_torch_function():
+        if all(type(t) in _PLAIN and t.requires_grad for t in roots) and any(
+            n in ops.entry.grad_fns() for n in reached_nodes(roots)
+        ):
+            raise _refused(f"that leaves the region {FROM_OUTSIDE}")
+
+
 def _tensors(value: Any) -> tuple[Any, ...]:
     if is_a(value, torch.Tensor):
         return (value,)

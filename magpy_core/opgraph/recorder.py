@@ -25,7 +25,7 @@ from magpy_core.findings import Unsupported
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph import special_calls
-from magpy_core.opgraph.backward import BACKWARD, Backward
+from magpy_core.opgraph.backward import BACKWARD, Backward, refuse_from_outside
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.opgraph.operator_graph import OperatorGraph
@@ -170,6 +170,7 @@ def begin(
     if func in BACKWARD:
         if host.is_given_up:  # Python in the pass would see that gradients are assigned after it, and not during it
             host.graph_incomplete = True
+            refuse_from_outside(ops, func, args, kwargs)
             raise Unsupported("", "what is given up runs as in plain Python")
         return Backward.prepare(ops, func, args, kwargs)
     name = fns.function_name(func)

@@ -322,7 +322,7 @@ def test_what_a_refused_optimizer_wraps(tmp_path: Path) -> None:
         """,
         mode="check",
     )
-    assert ran.regions() == {"model: Sequential": 12, "wrapped: Wrapped": 12, "optimizer: Adam": 11}
+    assert ran.regions() == {"model: Sequential": 11, "wrapped: Wrapped": 11, "optimizer: Adam": 9}
     assert not ran.finding("MP103").is_actionable and "the optimizer inside is a region" in ran.finding("MP103").hint
     assert [m["n"] for m in ran.messages if m["type"] == "step"][-1] == 12
 
@@ -409,7 +409,7 @@ def test_what_a_library_does_in_a_closure(tmp_path: Path, call: str, is_users: b
         """,
         mode="check",
     )
-    assert ran.regions() == {"model: Sequential": 11, "optimizer: Adam": 12}
+    assert ran.regions() == {"model: Sequential": 10, "optimizer: Adam": 12}
     assert ran.finding("MP103").is_actionable == is_users
     assert is_users or "the model inside is a region of its own" in ran.finding("MP103").hint
 
