@@ -13,7 +13,7 @@ import torch.fx
 
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
 from magpy_core._compat.torch.operators import is_recurrent, known_miscompilation
-from magpy_core.backends.sharing import may_overlap, repeated_write, root, split_views
+from magpy_core.backends.sharing import may_overlap, own_memory, repeated_write, split_views
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.functions import argument, operator_name
 
@@ -108,9 +108,9 @@ def _has_repeated_memory(node: torch.fx.Node) -> bool:
     """Whether an operation on lists writes memory that it also takes in another place: a tensor, or a view of it (parts of
     one tensor count, too, which no optimizer of torch's takes)."""
     written, *lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
-    place = {root(n): i for i, n in enumerate(written)}
+    place = {own_memory(n): i for i, n in enumerate(written)}
     nodes = [(i, one) for values in lists for i, one in enumerate(values) if isinstance(one, torch.fx.Node)]
-    return len(place) < len(written) or any(place.get(root(one), i) != i for i, one in nodes)
+    return len(place) < len(written) or any(place.get(own_memory(one), i) != i for i, one in nodes)
 
 
 def _write_default_device(gm: torch.fx.GraphModule, device: torch.device) -> None:

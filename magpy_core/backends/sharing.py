@@ -10,20 +10,21 @@ next one, and uses the new values if the write doesn't increment the version (ru
 saves the old values. Inputs that are results of earlier operations under autograd are not checked: they are new at each
 call.
 
-Key functions: `may_overlap`, `split_views`, `repeated_write`, `saved_and_written`, `root`.
+Key functions: `may_overlap`, `split_views`, `repeated_write`, `saved_and_written`, `root`, `own_memory`.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.operators import views
+from magpy_core._compat.torch.operators import several_results, views
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import SET_GRAD
 from magpy_core.opgraph.functions import IN_PLACE, operator_name, running_statistics, silently_written
@@ -193,6 +194,15 @@ def _used(graph: torch.fx.Graph) -> set[torch.fx.Node]:
             targets = set(written(node))
             found |= {root(n) for n in node.all_input_nodes if n not in targets}
     return found
+
+
+def own_memory(node: torch.fx.Node) -> tuple[torch.fx.Node, Any]:
+    """The operation that made the memory of a value, and which of its results it was."""
+    for one in (node, *viewed(node)):
+        made_by = one.args[0] if one.target is operator.getitem else None
+        if isinstance(made_by, torch.fx.Node) and _stem(made_by) in several_results():
+            return made_by, one.args[1]
+    return root(node), None
 
 
 def root(node: torch.fx.Node) -> torch.fx.Node:

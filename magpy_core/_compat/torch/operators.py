@@ -66,3 +66,14 @@ def views(*, many: bool = False) -> frozenset[str]:
         if (several or not many) and any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns):
             found.add(schema.name.rpartition("::")[2].strip("_"))
     return frozenset(found)
+
+
+@functools.cache
+def several_results() -> frozenset[str]:
+    """Names (as in `views`) of operations that return several tensors, each in memory of its own."""
+    found = set()
+    for schema in torch._C._jit_get_all_schemas():
+        several = len(schema.returns) > 1 or any(r.type.kind() == "ListType" for r in schema.returns)
+        if several and not any(r.alias_info is not None for r in schema.returns):
+            found.add(schema.name.rpartition("::")[2].strip("_"))
+    return (frozenset(found) - views()) | {"grad"}  # `torch.autograd.grad`, too

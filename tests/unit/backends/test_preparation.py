@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -69,3 +70,16 @@ def test_a_list_with_the_same_memory_twice(how: str) -> None:
             prepare(*_lists(take), torch.device("cpu"))
     for take in (lambda g, r: [[r, g.call_method("clone", (r,))]], lambda g, r: [[r], [aliased(g, r)]]):
         prepare(*_lists(take), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("function", [torch._foreach_sqrt, torch.autograd.grad, torch.aminmax])
+def test_the_results_of_one_operation_are_apart(function: Any) -> None:
+    """Optimizers divide by lists that one operation has made, and add lists of gradients."""
+
+    def results(graph: torch.fx.Graph, r: torch.fx.Node, *indices: int) -> list[torch.fx.Node]:
+        made = graph.call_function(function, ([r, r],))
+        return [graph.call_function(operator.getitem, (made, i)) for i in indices]
+
+    prepare(*_lists(lambda g, r: [results(g, r, 0, 1)]), torch.device("cpu"))
+    with pytest.raises(Unsupported, match="may overlap"):
+        prepare(*_lists(lambda g, r: [results(g, r, 1, 1)]), torch.device("cpu"))
