@@ -63,7 +63,7 @@ def compile_ahead(args: list[str], options: Mapping[str, Any], launch: Launch = 
         click.echo(f"magpy-lsp: {_why_nothing(report)}", err=True)
         click.echo(f"magpy-lsp: `{_command('check', settings[0], options, args)}` says more.", err=True)
         return 2
-    for line in (_done(run, compiled, followed.seconds), f"Next: {again}    # has compiled code from its first steps on"):
+    for line in (_done(run, compiled, followed.seconds), f"Next: {again}    # loads the compiled code"):
         click.echo(line)
     return 0
 
