@@ -68,6 +68,13 @@ class Limits:
     captures_for_one_value: int = _limit(3, "captures", "more of a fragment, because of one value, serve few calls each")
     fewest_decisions: int = _limit(2, "decisions on data", "one has two outcomes, whose graphs are both captured")
 
+    # -- comparing compiled code with eager mode (regions/timing/comparison.py, alternating_calls.py, regions/trial.py)
+    confidence: float = _limit(0.95, "of the speed-up's interval", "one verdict in twenty may be wrong")
+    most_pairs: int = _limit(200, "pairs of timings", "the sign test's sums stay exact and quick")
+    steady_calls: int = _limit(8, "calls", "nothing new was recorded or compiled in them, before calls alternate")
+    latest_alternation: int = _limit(100, "calls", "from then on they alternate, whatever changes")
+    timed_guard_checks: int = _limit(5, "checks", "their median says what a check takes")
+
     def rows(self) -> Iterator[tuple[str, float, str, str]]:
         """Name, value, unit and reason of each."""
         for one in fields(self):

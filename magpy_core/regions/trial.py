@@ -8,13 +8,12 @@ import time
 from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
+from magpy_core.limits import LIMITS
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.reports.performance import slower_on_trial
 from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 from magpy_core.regions.timing.autograd_hooks import has_history
 from magpy_core.regions.timing.device_clock import when_done
-
-_GUARD_CHECKS = 5  # that are timed
 
 
 class Tried(Protocol):
@@ -89,7 +88,7 @@ class CapturesTrial:
 
     def __call__(self, region: RegionView, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of ``region``."""
-        if region.captures and len(region.times.guard) < _GUARD_CHECKS:
+        if region.captures and len(region.times.guard) < LIMITS.timed_guard_checks:
             self._time_guards(region, args, kwargs)
         return call(_Captures(region), self._trial, args, kwargs)
 

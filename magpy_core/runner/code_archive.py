@@ -233,18 +233,18 @@ def _unpack(zipped: zipfile.ZipFile, name: str, target: Path, size: int, digest:
         with zipped.open(name) as source, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
             found = _copied(source, out, size)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError):
-        found = ""
-    if found != digest:
+        found = None
+    if found is None or found != digest:
         raise ArchiveError(f"The archive is damaged: {name}.")
 
 
-def _copied(source: IO[bytes], target: IO[bytes], size: int) -> str:
-    """The digest of what was copied; empty if there was more than ``size`` bytes."""
+def _copied(source: IO[bytes], target: IO[bytes], size: int) -> str | None:
+    """The digest of what was copied; None if there was more than ``size`` bytes."""
     digest = hashlib.sha256()
     while chunk := source.read(_CHUNK):
         size -= len(chunk)
         if size < 0:
-            return ""
+            return None
         digest.update(chunk)
         target.write(chunk)
     return digest.hexdigest()

@@ -12,10 +12,9 @@ import random
 import threading
 from collections.abc import Hashable
 
+from magpy_core.limits import LIMITS
 from magpy_core.regions.timing.comparison import Comparison
 
-_STEADY = 8  # calls in which nothing new was recorded or compiled, before turns are taken
-_LATEST = 100  # the call from which on they are taken all the same
 _LOOKS = range(20, 201, 20)  # numbers of calls of either kind after which to look whether it is certain
 
 
@@ -52,13 +51,13 @@ class AlternatingCalls:
             return self.pays
         self._calls += 1
         is_new, self._state = state != self._state, state
-        if state is None or (is_new and self._calls < _LATEST):
+        if state is None or (is_new and self._calls < LIMITS.latest_alternation):
             self._calls, self._steady = 0 if state is None else self._calls, 0
             self.compared.restart()  # other code was timed
             self._turns = []
             return True
         self._steady += 1
-        if self._steady < _STEADY and self._calls < _LATEST:
+        if self._steady < LIMITS.steady_calls and self._calls < LIMITS.latest_alternation:
             return True
         if not self._turns:
             first = self._random.random() < 0.5

@@ -139,7 +139,11 @@ def test_what_an_archive_does_not_name_differs(filled: Path) -> None:
     assert "processor not named, and here it is x86" in refused(filled, environment={**HERE, "processor": "x86"})
 
 
-def test_a_changed_byte_is_found(filled: Path) -> None:
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_changed_byte_is_found(filled: Path, is_listed: bool) -> None:
+    """Also of a file whose digest is not in the list."""
+    if not is_listed:
+        rewritten(filled, lambda manifest, content: manifest["files"]["inductor/ab/kernel.main.so"].__setitem__(1, ""))
     data = bytearray(filled.read_bytes())
     with zipfile.ZipFile(filled) as zipped:
         info = zipped.getinfo("inductor/ab/kernel.main.so")
