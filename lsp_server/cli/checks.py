@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from magpy_core import __version__
+from magpy_core.distribution import DISTRIBUTION
 from magpy_core.runner.bootstrap import SUPPORTED_PYTHON, SUPPORTED_TORCH
 
 Fact = Mapping[str, Any]
@@ -94,7 +95,7 @@ def _python(fact: Fact) -> Check:
 
 
 def _magpy(fact: Fact, python: str, own: bool) -> Check:
-    title, fix = "MagPy", f"{python} -m pip install magpy=={__version__}"
+    title, fix = "MagPy", f"{python} -m pip install {DISTRIBUTION}=={__version__}"
     if fact["error"]:
         return Check("magpy", title, Status.FAIL, fact["error"], "MagPy is installed but can't be imported.", fix)
     if fact["version"] is None and own:

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from magpy_core.distribution import DISTRIBUTION
+
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 SEVERITIES = ("error", "warning", "information", "hint")
 ENGINES = ("magpy", "dynamo", "both")
@@ -259,7 +261,7 @@ def target_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., 
         "--target",
         metavar="DEVICE",
         help="The device to compile for, which this machine need not have: cuda:sm_80 (A100), cuda:sm_90 (H100) or "
-        "cuda:sm_100 (B200). Needs Triton: pip install triton (or the extra: magpy[triton]). "
+        f"cuda:sm_100 (B200). Needs Triton: pip install triton (or the extra: {DISTRIBUTION}[triton]). "
         f"[default: `target` under [tool.magpy], else {default}]",
     )
 

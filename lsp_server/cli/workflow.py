@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 from magpy_core import __version__
+from magpy_core.distribution import DISTRIBUTION
 from magpy_core.runner.bootstrap import SUPPORTED_TORCH
 
 _TEXT = """\
@@ -60,7 +61,7 @@ def workflow_text(root: Path) -> str:
         folder="" if below == "." else _FOLDER.format(json.dumps(below)),
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         torch=f">={first},<{end}",
-        packages=" ".join([*packages, f"magpy=={__version__}"]),
+        packages=" ".join([*packages, f"{DISTRIBUTION}=={__version__}"]),
     )
 
 

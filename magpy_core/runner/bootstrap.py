@@ -80,16 +80,16 @@ try:
         import magpy_core
 except ImportError:
     if request["root"] is None:
-        refuse("MagPy is not installed for %s: run `%s -m pip install magpy`, or choose another interpreter with --python."
-               % (this, sys.executable))
+        refuse("MagPy is not installed for %s: run `%s -m pip install %s`, or choose another interpreter with --python."
+               % (this, sys.executable, request["distribution"]))
     import importlib.util
     spec = importlib.util.spec_from_file_location("magpy_core", os.path.join(request["root"], "__init__.py"))
     magpy_core = importlib.util.module_from_spec(spec)
     sys.modules["magpy_core"] = magpy_core
     spec.loader.exec_module(magpy_core)
 if magpy_core.__version__ != request["version"]:
-    refuse("MagPy %s is installed for %s, but this is MagPy %s: run `%s -m pip install magpy==%s`."
-           % (magpy_core.__version__, this, request["version"], sys.executable, request["version"]))
+    refuse("MagPy %s is installed for %s, but this is MagPy %s: run `%s -m pip install %s==%s`."
+           % (magpy_core.__version__, this, request["version"], sys.executable, request["distribution"], request["version"]))
 from magpy_core.runner.child import main
 
 main(request, commands, out, path, at_start)

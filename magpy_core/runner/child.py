@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from magpy_core._compat.cpython.command_source import forget_command_source
+from magpy_core.distribution import DISTRIBUTION
 from magpy_core.runner import supervise, tracebacks
 from magpy_core.runner.channel import Channel
 from magpy_core.runner.discovery import Discovery
@@ -219,7 +220,7 @@ def _check_triton(request: dict[str, Any]) -> None:
     """Raises Refused if the request has a target and the compiler for it is not installed."""
     if request.get("target") and importlib.util.find_spec("triton") is None:
         here = sys.executable
-        install = f"run `{here} -m pip install triton` (or install MagPy's extra: magpy[triton])"
+        install = f"run `{here} -m pip install triton` (or MagPy's extra: {DISTRIBUTION}[triton])"
         text = f"Triton, which compiles for {request['target']}, isn't installed for {here}: {install}."
         raise Refused(text, "MP903")
 

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 
 import magpy_core
+from magpy_core.distribution import DISTRIBUTION
 from magpy_core.runner import bootstrap
 from magpy_core.runner.protocol import Decoder, Message, error_message
 from magpy_core.runner.request import Outcome, RunRequest, Sink
@@ -53,6 +54,7 @@ class Program:
         wanted = {
             **self.request.to_child(),
             "version": magpy_core.__version__,
+            "distribution": DISTRIBUTION,
             "root": root if os.path.abspath(shutil.which(python) or python) == os.path.abspath(sys.executable) else None,
             "python_versions": bootstrap.SUPPORTED_PYTHON,
             "torch_versions": bootstrap.SUPPORTED_TORCH,

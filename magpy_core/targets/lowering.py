@@ -29,6 +29,7 @@ from magpy_core.backends.gradients import without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.capture.build import Capture
+from magpy_core.distribution import DISTRIBUTION
 from magpy_core.findings import Unsupported
 from magpy_core.findings.json_form import build
 from magpy_core.findings.kernels import (
@@ -54,7 +55,8 @@ class MissingTriton(ImportError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Compiling for a target needs Triton, which isn't installed: pip install triton (or the extra: magpy[triton])."
+            "Compiling for a target needs Triton, which isn't installed: "
+            f"pip install triton (or the extra: {DISTRIBUTION}[triton])."
         )
 
 

@@ -226,10 +226,15 @@ export async function drawsGraph(window, { workspace }) {
   await search.press("Enter");
   await until(async () => /^1 of \d+/.test(await found.innerText()), "the first result");
   await window.shot("14-graph");
+  const { width, height } = page.viewportSize();
+  const before = await canvas.boundingBox();
+  await page.setViewportSize({ width: width - 240, height: height - 100 }); // a smaller window: the match stays in the middle
+  await until(async () => (await canvas.boundingBox()).height < before.height, "a smaller graph");
   const box = await canvas.boundingBox();
   await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2); // the match is in the middle
   const line = lineOf(workspace, EARLY_EXIT, "self.norm(self.conv(");
   await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
+  await page.setViewportSize({ width, height });
   await window.shot("15-node-to-line");
 }
 

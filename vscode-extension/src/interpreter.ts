@@ -48,6 +48,9 @@ export async function findInterpreter(from: Surroundings): Promise<Interpreter> 
 }
 
 /** Code for a candidate interpreter; its output decides whether the interpreter can run the server. */
+/** What pip installs: `magpy` on the index is another project's. */
+export const DISTRIBUTION = "magpy-lsp";
+
 export const PROBE = "import sys, importlib.util as u; print('%d.%d' % sys.version_info[:2], bool(u.find_spec('lsp_server')))";
 
 export interface Probe {
@@ -71,7 +74,7 @@ export function probeProblem(interpreter: Interpreter, probe: Probe): string | u
     return `MagPy needs Python 3.11 or later; ${named} is ${major}.${minor}. Choose another interpreter.`;
   }
   if (installed === "False") {
-    return `MagPy is not installed in ${named}. Install it there (pip install magpy) or choose another interpreter.`;
+    return `MagPy is not installed in ${named}. Install it there (pip install ${DISTRIBUTION}) or choose another interpreter.`;
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Camera, centered, fit, matches, opening, panned, Rows, toWorld, zoomed } from "../src/webview/camera";
+import { type Camera, centered, fit, matches, opening, panned, resized, Rows, toWorld, zoomed } from "../src/webview/camera";
 
 const screen = { width: 800, height: 600 };
 
@@ -31,6 +31,12 @@ describe("camera", () => {
     }
     expect(zoomed(camera, 1e9, at).scale).toBe(4);
     expect(zoomed(camera, 1e-9, at).scale).toBe(0.02);
+  });
+
+  it("keeps the middle in the middle when the screen's size changes", () => {
+    const camera = resized(centered(50, 60, 2, screen), screen, { width: 300, height: 900 });
+    expect(toWorld(camera, { x: 150, y: 450 })).toEqual({ x: 50, y: 60 });
+    expect(camera.scale).toBe(2);
   });
 
   it("pans by screen pixels and centers a point", () => {

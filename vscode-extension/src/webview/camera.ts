@@ -54,6 +54,11 @@ export function panned(camera: Camera, dx: number, dy: number): Camera {
   return { ...camera, x: camera.x - dx / camera.scale, y: camera.y - dy / camera.scale };
 }
 
+/** What was in the middle of the screen stays there when its size changes: a result that was just found is not moved from under the mouse. */
+export function resized(camera: Camera, from: Size, to: Size): Camera {
+  return panned(camera, (to.width - from.width) / 2, (to.height - from.height) / 2);
+}
+
 export function toWorld(camera: Camera, at: Box): Box {
   return { x: at.x / camera.scale + camera.x, y: at.y / camera.scale + camera.y };
 }

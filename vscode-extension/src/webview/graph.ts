@@ -1,7 +1,7 @@
 /** Draws a graph on a canvas: zoom, search, click. Runs in the webview; see graphPanel.ts for the other end. */
 
 import type { Graph } from "../protocol";
-import { type Box, type Camera, centered, fit, matches, opening, panned, Rows, type Size, toWorld, zoomed } from "./camera";
+import { type Box, type Camera, centered, fit, matches, opening, panned, resized, Rows, type Size, toWorld, zoomed } from "./camera";
 
 interface Api {
   postMessage(message: unknown): void;
@@ -26,6 +26,7 @@ const CLICK = 4; // pixels that a click may move
 let graph: Graph | undefined;
 let rows: Rows | undefined;
 let camera: Camera = { x: 0, y: 0, scale: 1 };
+let size: Size = { width: 0, height: 0 }; // of the canvas: the one that the camera is for
 let hits: number[] = [];
 let hit = -1;
 let chosen = new Set<number>();
@@ -33,8 +34,27 @@ let hovered: number | undefined;
 let colors: Record<string, string> = {};
 let frameRequest = 0;
 
-function screen(): Size {
-  return { width: canvas.clientWidth, height: canvas.clientHeight };
+/** The canvas's size. Where it has changed (the header wraps, columns are moved), the middle of the view is still the middle. */
+function followSize(): Size {
+  const next = { width: canvas.clientWidth, height: canvas.clientHeight };
+  if (next.width !== size.width || next.height !== size.height) {
+    const wasHidden = size.width === 0 || size.height === 0;
+    camera = resized(camera, size, next);
+    size = next;
+    if (wasHidden) {
+      place();
+    }
+  }
+  return size;
+}
+
+/** Shows the selected nodes, or else the beginning. */
+function place(): void {
+  if (chosen.size > 0) {
+    center(Math.min(...chosen));
+  } else if (graph !== undefined) {
+    camera = opening(graph, followSize(), graph.across);
+  }
 }
 
 function theme(): void {
@@ -64,7 +84,7 @@ function draw(): void {
 
 function paint(): void {
   frameRequest = 0;
-  const { width, height } = screen();
+  const { width, height } = followSize();
   const ratio = window.devicePixelRatio;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
@@ -185,10 +205,8 @@ function show(next: Graph, names: readonly string[]): void {
   chosen = new Set(names.map((name) => next.nodes.findIndex((node) => node.name === name)).filter((index) => index >= 0));
   hovered = undefined;
   tip.hidden = true;
-  if (chosen.size > 0) {
-    center(Math.min(...chosen));
-  } else if (!same) {
-    camera = opening(next, screen(), next.across);
+  if (chosen.size > 0 || !same) {
+    place();
   }
   updateSearch();
   document.body.dataset["nodes"] = String(next.nodes.length);
@@ -199,7 +217,7 @@ function center(index: number): void {
   const node = graph?.nodes[index];
   if (graph !== undefined && node !== undefined) {
     const scale = Math.max(camera.scale, 0.8);
-    camera = centered(node.x + graph.boxWidth / 2, node.y + graph.boxHeight / 2, scale, screen());
+    camera = centered(node.x + graph.boxWidth / 2, node.y + graph.boxHeight / 2, scale, followSize());
   }
 }
 
@@ -247,7 +265,7 @@ function hover(event: MouseEvent): void {
   tip.hidden = node === undefined;
   if (node !== undefined) {
     tip.textContent = node.tooltip.join("\n");
-    const { width, height } = screen();
+    const { width, height } = followSize();
     tip.style.left = `${Math.max(8, Math.min(at.x + 14, width - tip.offsetWidth - 8))}px`;
     const below = at.y + 18;
     tip.style.top = `${below + tip.offsetHeight < height ? below : Math.max(8, at.y - tip.offsetHeight - 8)}px`;
@@ -307,14 +325,17 @@ canvas.addEventListener(
   { passive: false },
 );
 
-const middle = (): Box => ({ x: canvas.clientWidth / 2, y: canvas.clientHeight / 2 });
+const middle = (): Box => {
+  const { width, height } = followSize();
+  return { x: width / 2, y: height / 2 };
+};
 const zoom = (factor: number): void => {
   camera = zoomed(camera, factor, middle());
   draw();
 };
 const whole = (): void => {
   if (graph !== undefined) {
-    camera = fit(graph, screen());
+    camera = fit(graph, followSize());
     draw();
   }
 };
@@ -385,7 +406,10 @@ window.addEventListener("message", (event: MessageEvent<{ type: string; graph?: 
     title.textContent = data.text ?? "";
   }
 });
-new ResizeObserver(draw).observe(canvas);
+new ResizeObserver(() => {
+  followSize();
+  draw();
+}).observe(canvas);
 new MutationObserver(() => {
   theme();
   draw();

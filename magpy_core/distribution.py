@@ -1,0 +1,4 @@
+"""What pip installs. Key name: DISTRIBUTION."""
+
+#: `magpy` on the package index is another project's.
+DISTRIBUTION = "magpy-lsp"
