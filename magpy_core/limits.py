@@ -73,6 +73,7 @@ class Limits:
     most_pairs: int = _limit(200, "pairs of timings", "the sign test's sums stay exact and quick")
     steady_calls: int = _limit(8, "calls", "nothing new was recorded or compiled in them, before calls alternate")
     latest_alternation: int = _limit(100, "calls", "from then on they alternate, whatever changes")
+    verdict_runs: int = _limit(4, "runs", "use a verdict that code is slower, before it is compiled and measured again")
     timed_guard_checks: int = _limit(5, "checks", "their median says what a check takes")
 
     def rows(self) -> Iterator[tuple[str, float, str, str]]:

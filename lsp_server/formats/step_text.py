@@ -21,7 +21,7 @@ def line(report: Report) -> str:
         return ""
     if not step.count:
         return "Step: no step was completed, so nothing was measured."
-    balance = _balance(step)
+    balance = _balance(step, is_kept=any(region.kept for region in report.regions))
     return f"Step: {_times(step, report)}." + (f" {balance[0].upper()}{balance[1:]}." if balance else "")
 
 
@@ -140,10 +140,12 @@ _WHY: Mapping[Unused, str] = {
     "refused": "{name} can't be compiled{where}",
     "cut": "only parts of {name} can be compiled{where}, and they were not ready",
     "slower": "compiled code of {name} was slower, so it is not used",
-    "compiling": "the program ended while {name} was being compiled: " + _LONGER,
-    "no core": "all cores were busy, and the compiler got hardly any time for {name}: "
+    "slower before": "compiled code of {name} was slower in an earlier run of this command, so it was not compiled again "
+    "(`magpy-lsp cache clear` forgets that)",
+    "compiling": "the program ended while {name} was being compiled{parts}: " + _LONGER,
+    "no core": "all cores were busy, and the compiler got hardly any time for {name}{parts}: "
     "leave it a core (`OMP_NUM_THREADS=1`), or wait for it with `--compile foreground`",
-    "queued": "the program ended before the compiler came to {name}: " + _LONGER,
+    "queued": "the program ended before the compiler came to {name}{parts}: " + _LONGER,
     "not loaded": "{name} is compiled, but loading its code would have cost more time than so short a run can gain: "
     "run it for longer, or again",
     "not served": "no later call of {name} was like the recorded one{where}",
@@ -167,7 +169,18 @@ def why_not(report: Report) -> str:
     if region.unused == "late":
         calls = f"{region.calls:,} call{'' if region.calls == 1 else 's'}"
     where = _cause(report, region)
-    return _WHY[region.unused].format(name=f"`{region.name}`", calls=calls, hits=f"{region.hits:,}", where=where)
+    name, parts = f"`{region.name}`", _parts(report)
+    return _WHY[region.unused].format(name=name, calls=calls, hits=f"{region.hits:,}", where=where, parts=parts)
+
+
+def _parts(report: Report) -> str:
+    """`` (7 of 9 parts are compiled; the next run starts with them)``; empty if there are none that it could start with."""
+    done = sum(region.parts_compiled for region in report.regions)
+    if not done:
+        return ""
+    parts = sum(region.parts for region in report.regions)
+    them = "it" if done == 1 else "them"
+    return f" ({done:,} of {parts:,} parts {'is' if done == 1 else 'are'} compiled; the next run starts with {them})"
 
 
 def _cause(report: Report, region: RegionSummary) -> str:
@@ -186,8 +199,9 @@ def _reason(report: Report) -> str:
     return f": {why}" if why else ""
 
 
-def _balance(step: StepReport) -> str:
-    """``saved 41 s: 269 s instead of 310 s for 4,200 steps; waited ...; compiling took ...; broke even at step 210``."""
+def _balance(step: StepReport, *, is_kept: bool) -> str:
+    """``saved 41 s: 269 s instead of 310 s for 4,200 steps; waited ...; compiling took ...; broke even at step 210``.
+    ``is_kept``: an earlier run has compiled some of the code."""
     parts = []
     if step.saved_s is not None:
         parts.append(_saved(step, step.saved_s))
@@ -195,6 +209,8 @@ def _balance(step: StepReport) -> str:
         parts.append(f"waited {duration(step.wait_s)} for recordings and compiled code")
     if step.compile_s >= _SHOWN_S:
         parts.append(f"compiling took {duration(step.compile_s)} in the background")
+    elif is_kept:
+        parts.append("its code was compiled in an earlier run")
     if step.break_even is not None:
         parts.append(f"broke even at step {step.break_even:,}")
     elif step.saved_s is not None and step.saved_s <= -_SHOWN_S:

@@ -13,6 +13,7 @@ Key types: Compilation, Queue.
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import logging
@@ -33,6 +34,7 @@ from magpy_core._compat.linux import end_with_parent
 from magpy_core._compat.torch.compilers import import_inductor, inductor_is_imported
 from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
+from magpy_core.backends.blocks.parts import reporting
 from magpy_core.backends.cache import note_removed, prepare, removed_files
 from magpy_core.backends.fair_share import Account, FairShare, Reading
 from magpy_core.backends.processor_time import Waits, used_by, used_by_tree
@@ -42,7 +44,9 @@ from magpy_core.limits import LIMITS
 State = Literal["waiting", "running", "done", "failed"]
 
 _PAGE = 8192
-_STATE, _CANCELLED, _BEAT, _CPU, _TEXT = 0, 1, slice(8, 16), slice(16, 24), 24  # their positions in the page
+# positions in the page
+_STATE, _CANCELLED, _PARTS_DONE, _PARTS = 0, 1, slice(2, 4), slice(4, 6)
+_BEAT, _CPU, _TEXT = slice(8, 16), slice(16, 24), 24
 _RUNNING, _DONE, _FAILED = 1, 2, 3
 _SILENT_S = 120.0  # after so long without a heartbeat, the supervisor counts as dead
 _TO_CLEAN_UP_S = 1.0  # C++ compilers remove what they have half written
@@ -87,6 +91,7 @@ class Compilation:
         self._result: Result | None = None
         self._starter = 0
         self._started_at = 0.0
+        self._parts = (0, 1)
         self.seconds = 0.0
         self.last_poll = time.monotonic()
 
@@ -140,12 +145,19 @@ class Compilation:
                 self._page = None
         return self._result is not None
 
+    @property
+    def parts(self) -> tuple[int, int]:
+        """How many of the parts that are compiled separately are done, and how many there are."""
+        if (page := self._page) is not None:
+            self._parts = _number(page, _PARTS_DONE), max(_number(page, _PARTS), 1)
+        return (self._parts[1], self._parts[1]) if self.state == "done" else self._parts
+
     def core_share(self) -> float | None:
         """The part of a core that its process has got so far; None: it is not running, or has only begun."""
         page, elapsed = self._page, time.monotonic() - self._started_at
         if self.state != "running" or page is None or elapsed < _SHORT_S:
             return None
-        return int.from_bytes(page[_CPU], "little") / 1000 / elapsed
+        return _number(page, _CPU) / 1000 / elapsed
 
     def cancel(self) -> None:
         """End it: the result is no longer needed. A process that the program has forked ends nothing of the program's."""
@@ -206,7 +218,16 @@ def _beat(page: mmap.mmap) -> None:
 
 
 def _beaten(page: mmap.mmap) -> float:
-    return int.from_bytes(page[_BEAT], "little") / 1000
+    return _number(page, _BEAT) / 1000
+
+
+def _number(page: mmap.mmap, where: slice) -> int:
+    return int.from_bytes(page[where], "little")
+
+
+def _compiled_parts(page: mmap.mmap, done: int, parts: int) -> None:
+    """Of the graph's parts that are compiled separately, so many are ``done``."""
+    page[_PARTS], page[_PARTS_DONE] = (min(n, 0xFFFF).to_bytes(2, "little") for n in (parts, done))
 
 
 def _write(page: mmap.mmap, result: Result) -> None:
@@ -241,7 +262,8 @@ def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, sta
                 if os.getppid() != supervisor:
                     os._exit(1)
                 _yield_to_others()
-                _write(page, _done(work))
+                with reporting(functools.partial(_compiled_parts, page)):
+                    _write(page, _done(work))
             else:
                 _supervise(page, worker, program, lambda: _start_time(parent) == started, slot)
     except BaseException as error:

@@ -249,6 +249,21 @@ class Capture:
         return self._graphs.compiler_share
 
     @property
+    def parts(self) -> tuple[int, int]:
+        """How many of the parts of its graphs that are compiled separately are done, and how many there are."""
+        return self._graphs.parts
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether an earlier run, or another process, has compiled its code."""
+        return self.is_ready and bool(self._graphs.kept)
+
+    @property
+    def key(self) -> str | None:
+        """What its first graph's code is stored as; None: it is not, or was not looked for."""
+        return self._graphs.key
+
+    @property
     def is_compiling(self) -> bool:
         """Whether a graph is being compiled or waits in the queue."""
         return self._graphs.is_compiling

@@ -26,7 +26,7 @@ from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.capture.compilers import compiled_wrongly
-from magpy_core.capture.outcome import CaptureFailed, NotReady
+from magpy_core.capture.outcome import CaptureFailed, KnownSlower, NotReady
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
 from magpy_core.capture.undo import restore_input
@@ -102,6 +102,8 @@ class CompiledGraphs:
         self._stages = {i: 0 for i, s in enumerate(structure.segments) if s.outputs or s.nodes}
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
         self._looked_for: set[tuple[int, int, bool]] = set()  # among stored graphs
+        self.kept: set[int] = set()  # segments whose code was compiled before this process recorded them
+        self.key: str | None = None  # what the first segment's code was first looked for as
         self.awaited = Awaited()
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
@@ -179,8 +181,11 @@ class CompiledGraphs:
         Raises CaptureFailed."""
         start, last = time.perf_counter(), self.last_stage - 1
         if stage < last and (best := self._stored(index, inputs, last)) is not None:
+            self.kept.add(index)
             return self._adopted(index, inputs, last, best, start)
         compiled = self._stored(index, inputs, stage)
+        if compiled is not None:
+            self.kept.add(index)
         if compiled is None and self._settings.background:
             if not self._has_been_compiled(index, inputs, stage):
                 return None
@@ -198,11 +203,16 @@ class CompiledGraphs:
             return self._adopted(index, inputs, stage, compiled, start)
 
     def _stored(self, index: int, inputs: tuple[Any, ...], stage: int, *, again: bool = False) -> CompiledGraph | None:
-        """Segment ``index`` as another process has stored it; it is looked for once, and once ``again``."""
+        """Segment ``index`` as another process has stored it; it is looked for once, and once ``again``. Raises
+        KnownSlower."""
         if (index, stage, again) in self._looked_for:
             return None
         self._looked_for.add((index, stage, again))
         key = self._key(self._structure.segments[index], inputs, stage)
+        if index == 0 and self.key is None and key is not None:
+            self.key = key
+            if self._settings.is_known_slower(key):
+                raise KnownSlower
         return None if key is None else stored.load(key, inputs)
 
     def _key(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> str | None:
@@ -258,6 +268,16 @@ class CompiledGraphs:
         """The part of a core that the process got that compiles; None: none is running."""
         shares = (share for one in self._compilations.values() if (share := one.core_share()) is not None)
         return max(shares, default=None)
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """How many of the parts that are compiled separately are done, and how many there are. A graph that waits is one."""
+        found = []
+        for index, stage in self._stages.items():
+            compilation = self._compilations.get((index, 0))
+            done, known = (0, 1) if compilation is None else compilation.parts
+            found.append((known, known) if stage else (done, known))
+        return sum(done for done, _ in found), sum(known for _, known in found)
 
     @property
     def is_compiling(self) -> bool:

@@ -1,5 +1,5 @@
 """How the run of a capture can end besides the call's result. Key names: MISS, NotRun, CaptureFailed,
-PathsVary."""
+KnownSlower, PathsVary."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ class CaptureFailed(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class KnownSlower(CaptureFailed):
+    """The last run of the command has shown that compiled code of this graph is slower."""
+
+    def __init__(self) -> None:
+        super().__init__("MP401", "Its compiled code was slower in an earlier run.")
 
 
 class PathsVary(CaptureFailed):

@@ -24,6 +24,7 @@ Unused = Literal[
     "refused",  # the findings say why
     "cut",  # its stretches are regions
     "slower",
+    "slower before",  # in the last run of the command, so it was not compiled
     "compiling",
     "no core",  # being compiled, with hardly any time on a core
     "queued",  # other code is being compiled
@@ -85,6 +86,9 @@ class RegionSummary:
     engine: str = "magpy"  # "dynamo": the figures are torch.compile's
     graphs: int = 0  # operator graphs that one call runs (maximum over the captures)
     unused: Unused = ""  # of a compiled run: why compiled code served few calls or none; empty: it served most
+    kept: int = 0  # captures whose code an earlier run had compiled
+    parts: int = 0  # of its graphs, compiled separately
+    parts_compiled: int = 0
     last_line: int = 0  # 1-based, of a region that is a part of a function; 0: it is a whole function or module
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)

@@ -19,7 +19,7 @@ from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
 from magpy_core.capture.build import Capture
-from magpy_core.capture.outcome import MISS, CaptureFailed, NotRun, PathsVary
+from magpy_core.capture.outcome import MISS, CaptureFailed, KnownSlower, NotRun, PathsVary
 from magpy_core.capture.settings import Settings
 from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported, Unused
 from magpy_core.monitor.hooks import belongs_to_user
@@ -242,6 +242,9 @@ class Region:
 
     def _drop(self, capture: Capture, failure: CaptureFailed) -> None:
         """A capture that can't run: the region runs as plain Python from now on, and a finding says so once."""
+        if isinstance(failure, KnownSlower):
+            capture.retire(check_guards=True)
+            return
         self.captures = [c for c in self.captures if c is not capture]
         self.policy.dropped(self.captures)
         self.times.retired.append(capture)
@@ -338,7 +341,9 @@ class Region:
             if (budget := self.options.budget) is not None:
                 affords = partial(budget.affords_loading, region=self.id)
                 worthwhile = partial(budget.is_worthwhile, self.policy.backoff)
-                settings = replace(settings, affords=affords, is_worthwhile=worthwhile)
+                settings = replace(
+                    settings, affords=affords, is_worthwhile=worthwhile, is_known_slower=budget.is_known_slower
+                )
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:

@@ -14,6 +14,7 @@ from magpy_core._compat.torch.torch_state import STATE_CALLS, preserve_torch_sta
 from magpy_core.backends.blocks.finding import Run, find_runs
 from magpy_core.backends.blocks.flat_code import FlatCode, flat_inputs, flat_key
 from magpy_core.backends.blocks.joining import Boxed, join
+from magpy_core.backends.blocks.parts import count
 from magpy_core.backends.blocks.rules import least_work, may_cut, results_of, writes_stay_inside
 from magpy_core.backends.blocks.units import Unit, Value, cut, described, key_of, module_of, with_own_views
 from magpy_core.backends.blocks.updates import find_updates, together
@@ -212,8 +213,10 @@ def compile_blocks(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, co
 def _compiled(graph: _Graph, units: Sequence[tuple[Unit, _Kind]], compile_one: Compile) -> Compiled:
     compiled: dict[_Kind, Boxed] = {}
     sources: list[str] = []
+    parts = len({id(kind) for _, kind in units})
     for _, kind in units:
         if kind not in compiled:
+            count(len(compiled), parts)
             fn, boxed, texts = compile_one(kind.module, kind.fakes, kind.mode)
             if kind.flat is not None and not all(map(kind.flat.serves, kind.sizes)):
                 raise ValueError("flat code does not serve all sizes")

@@ -57,6 +57,10 @@ class Budget:
                 share = max(share, self._last_run.ahead + LIMITS.most_ahead)
         return self._unlimited or self.spent + seconds <= unnoticed + share
 
+    def is_known_slower(self, graph: str) -> bool:
+        """Whether the last run has shown that compiled code of ``graph``, by the key it is stored as, is slower."""
+        return self._last_run.is_slower(graph)
+
     def _pays(self, region: str, seconds: float) -> bool:
         """Whether the last run has shown that ``region`` will save all that has been spent, and ``seconds``, twice over."""
         return self.spent + seconds <= LIMITS.most_gain * self._last_run.still_saved(region, self._now() - self._began)

@@ -19,6 +19,7 @@ import torch
 
 from magpy_core._compat.code_cache import CodeCache, runs_folder
 from magpy_core._compat.torch.inductor_cache import seems_to_have_own_folder
+from magpy_core.limits import LIMITS
 
 _MOST_BYTES = 1 << 20  # of all files together
 
@@ -27,11 +28,17 @@ _MOST_BYTES = 1 << 20  # of all files together
 class LastRun:
     """``seconds``: how long it took. ``saves``: by region, what its compiled code saves in each second of a run, in
     seconds; 0 if it has not saved anything. ``ahead``: the seconds that recording took when the command was compiled ahead
-    of time; None: it was not."""
+    of time; None: it was not. ``slower``: graphs whose compiled code was slower than eager mode, by the key it is stored
+    as, and how many runs ago that was measured."""
 
     seconds: float = 0.0
     saves: Mapping[str, float] = field(default_factory=dict)
     ahead: float | None = None
+    slower: Mapping[str, int] = field(default_factory=dict)
+
+    def is_slower(self, graph: str) -> bool:
+        """Whether its code is known to be slower, and that was not measured too long ago."""
+        return graph in self.slower and self.slower[graph] < LIMITS.verdict_runs
 
     def may_save(self, region: str) -> bool:
         """Whether it has saved something, or was not timed."""
@@ -61,7 +68,8 @@ class Kept:
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             found = json.loads(self.path.read_text(encoding="utf-8"))
             saves, ahead = {str(name): float(rate) for name, rate in found["saves"].items()}, found.get("ahead")
-            return LastRun(float(found["seconds"]), saves, None if ahead is None else float(ahead))
+            slower = {str(graph): int(runs) for graph, runs in found.get("slower", {}).items()}
+            return LastRun(float(found["seconds"]), saves, None if ahead is None else float(ahead), slower)
         return LastRun()
 
     def write(self, run: LastRun) -> None:

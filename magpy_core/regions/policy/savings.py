@@ -10,17 +10,27 @@ from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.steps import Steps
 
 _ENOUGH = 6  # timings of each kind
+_MOST_SLOWER = 64  # graphs
 _IN_VAIN = 4  # recordings of a region whose captures serve no call: it changes all the time
 
 
 def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, before: LastRun) -> LastRun:
     """A run of so many seconds. A region that was not timed is taken to be as it was in the run ``before``."""
-    saves = dict(before.saves)
+    saves, slower = dict(before.saves), dict(before.slower)
     whole = steps.medians() if steps.are_whole else None
     for region in regions:
         times = region.times
         if not region.hits and region.recordings >= _IN_VAIN:
             saves[region.id] = 0.0
+        for capture in region.captures:
+            if capture.key is None or not (capture.is_retired or capture.hits >= _ENOUGH):
+                continue
+            if not capture.is_retired:
+                slower.pop(capture.key, None)
+            elif capture.is_compiled or capture.key not in before.slower:
+                slower[capture.key] = 0
+            else:
+                slower[capture.key] = before.slower[capture.key] + 1
         if region.captures and all(capture.is_retired for capture in region.captures):
             saves[region.id] = 0.0
             continue
@@ -29,4 +39,5 @@ def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, befo
         plain, compiled = whole or (median(times.calls.eager), median(times.calls.compiled))
         share = 1.0 if whole else min(region.calls * plain / max(seconds, plain), 1.0)
         saves[region.id] = share * max(1.0 - compiled / plain, 0.0)
-    return LastRun(seconds, saves, before.ahead)
+    newest = sorted(slower.items(), key=lambda one: one[1])[:_MOST_SLOWER]
+    return LastRun(seconds, saves, before.ahead, dict(newest))

@@ -15,6 +15,7 @@ from magpy_core.regions.timing.comparison import speedup_interval
 def summarise(region: RegionView) -> RegionSummary:
     captures, times, log = region.captures, region.times, region.log
     complete = bool(captures) and not region.disabled and all(c.is_complete for c in captures)
+    compiled = [c.parts for c in captures if not c.is_retired] if region.options.mode == "compiled" else []
     low, high = speedup_interval(times.calls.eager, times.calls.compiled) or (None, None)
     return RegionSummary(
         id=region.id,
@@ -38,6 +39,9 @@ def summarise(region: RegionView) -> RegionSummary:
         captures_after_step_3=log.captures_after_step_3,
         graphs=max((len(c.segments) for c in captures), default=0),
         unused=why_unused(region),
+        kept=sum(c.is_kept for c in captures if not c.is_retired),
+        parts=sum(parts for _, parts in compiled),
+        parts_compiled=sum(done for done, _ in compiled),
         last_line=_last_line(region),
         speedup_low=round(low, 4) if low is not None else None,
         speedup_high=round(high, 4) if high is not None else None,

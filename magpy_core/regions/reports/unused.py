@@ -19,7 +19,7 @@ def why_unused(region: RegionView) -> Unused:
     if not captures:
         return region.waits or "not recorded"
     if all(capture.is_retired for capture in captures):
-        return "slower"
+        return "slower" if any(capture.is_compiled for capture in captures) else "slower before"
     states = {capture.progress for capture in captures if capture.is_compiling}
     if "running" in states:
         share = max((s for capture in captures if (s := capture.compiler_share) is not None), default=None)

@@ -16,6 +16,7 @@ import pytest
 
 from magpy_core.backends import background
 from magpy_core.backends.background import Compilation, Queue
+from magpy_core.backends.blocks import parts
 from magpy_core.findings import Unsupported
 from magpy_core.limits import Limits
 
@@ -45,6 +46,30 @@ def test_it_is_done() -> None:
     assert one.state == "running" and not one.ended()
     until(one.ended)
     assert one.state == "done" and 0.2 < one.result.seconds < 20
+
+
+def test_it_tells_how_far_it_has_come(tmp_path: Path) -> None:
+    def work() -> None:
+        parts.count(2, 3)
+        until((tmp_path / "on").exists)
+
+    one = started(work)
+    assert one.parts == (0, 1)
+    until(lambda: one.parts == (2, 3))
+    (tmp_path / "on").touch()
+    until(one.ended)
+    assert one.parts == (3, 3)
+
+
+def test_what_was_compiled_before_it_ended_is_known() -> None:
+    def work() -> None:
+        parts.count(1, 4)
+        time.sleep(60)
+
+    one = started(work)
+    until(lambda: one.parts == (1, 4))
+    one.cancel()
+    assert one.parts == (1, 4)
 
 
 def refuse() -> None:
@@ -171,7 +196,8 @@ def test_what_it_takes_from_a_busy_program_is_limited() -> None:
     """It and what it starts get at once what they may take, and then a part of the processor time that the program uses."""
     done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert 0.4 <= float(done.stdout) <= 1.2, "0.3 s at once, a tenth of 3 s, and no more than a check's interval above"
+    # without a limit, two of three processes that share the processor would take 6 s; checks come late on a busy machine
+    assert 0.4 <= float(done.stdout) <= 2.0, "0.3 s at once, a tenth of 3 s, and what it takes between two checks"
 
 
 def test_it_ends_when_it_is_cancelled(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ WHY: dict[Unused, str] = {
     "refused": "`Net` can't be compiled (MP106 at net.py:1)",
     "cut": "only parts of `Net` can be compiled",
     "slower": "was slower, so it is not used",
+    "slower before": "was slower in an earlier run of this command, so it was not compiled again",
     "compiling": "while `Net` was being compiled: run it for longer, or wait",
     "no core": "leave it a core (`OMP_NUM_THREADS=1`)",
     "queued": "before the compiler came to `Net`",
@@ -95,6 +96,23 @@ def test_a_run_without_compiled_steps_says_why_in_one_line_to_act_on(unused: Unu
     text = line(run_with(unused))
     assert text.startswith("Step: 3.00 ms in plain Python; no step ran fully compiled: ") and WHY[unused] in text
     assert "findings say" not in text and "\n" not in text
+
+
+@pytest.mark.parametrize("unused", ["compiling", "no core", "queued"])
+@pytest.mark.parametrize(("done", "text"), [(0, None), (1, "1 of 9 parts is compiled; the next run starts with it"),
+                                            (7, "7 of 9 parts are compiled; the next run starts with them")])  # fmt: skip
+def test_a_run_that_ends_too_soon_says_how_far_the_compiler_came(unused: Unused, done: int, text: str | None) -> None:
+    report = run_with(unused)
+    report.regions[0].parts, report.regions[0].parts_compiled = 9, done
+    assert f" ({text})" in line(report) if text else "parts" not in line(report)
+
+
+def test_a_run_says_that_its_code_was_compiled_before() -> None:
+    report = Report("t.py", [RegionSummary("r", "module", "Net", "/p/net.py", 1, calls=60, hits=50, kept=1)], step=faster())
+    report.step.compile_s = 0.0  # type: ignore[union-attr]
+    assert "; its code was compiled in an earlier run" in line(report)
+    report.step.compile_s = 3.0  # type: ignore[union-attr]
+    assert "compiling took 3.0 s in the background" in line(report) and "earlier run" not in line(report)
 
 
 def test_a_reason_that_is_a_fact_says_how_to_see_it() -> None:

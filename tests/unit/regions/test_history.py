@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from magpy_core.limits import LIMITS
 from magpy_core.regions.budget.history import Kept, LastRun
 from magpy_core.regions.policy.savings import history_of
 from magpy_core.regions.timing.steps import Steps
@@ -22,10 +23,19 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def region(
-    name: str, plain: float, compiled: float, calls: int = 100, hits: int = 90, recordings: int = 1, *, retired: bool = False
+    name: str,
+    plain: float,
+    compiled: float,
+    calls: int = 100,
+    hits: int = 90,
+    recordings: int = 1,
+    *,
+    retired: bool = False,
+    key: str | None = None,
+    compiled_now: bool = True,
 ) -> Any:
     times = SimpleNamespace(calls=SimpleNamespace(eager=[plain] * 10, compiled=[compiled] * 10))
-    captures = [SimpleNamespace(is_retired=retired)]
+    captures = [SimpleNamespace(is_retired=retired, key=key, is_compiled=compiled_now, hits=hits)]
     return SimpleNamespace(id=name, calls=calls, hits=hits, times=times, recordings=recordings, captures=captures)
 
 
@@ -38,6 +48,24 @@ def test_what_compiled_calls_save() -> None:
     assert [run.may_save(name) for name in ("a", "slower", "never")] == [True, False, True]
     assert run.still_saved("a", 10.0) == pytest.approx(2.0) and run.still_saved("a", 30.0) == 0.0
     assert run.still_saved("b", 0.0) == 0.0
+
+
+def test_a_graph_whose_code_was_slower_is_known_for_some_runs() -> None:
+    run = history_of(
+        [region("a", 0.1, 0.2, retired=True, key="g"), region("b", 0.1, 0.05, key="h")], Steps(), 9.0, LastRun()
+    )
+    assert run.slower == {"g": 0} and run.is_slower("g") and not run.is_slower("h")
+    for n in range(1, LIMITS.verdict_runs + 1):
+        assert run.is_slower("g")
+        run = history_of([region("a", 0.1, 0.2, hits=0, retired=True, key="g", compiled_now=False)], Steps(), 9.0, run)
+        assert run.slower == {"g": n}
+    assert not run.is_slower("g"), "it is compiled and measured once more"
+    again = history_of([region("a", 0.1, 0.2, retired=True, key="g")], Steps(), 9.0, run)
+    assert again.is_slower("g")
+    assert history_of([region("a", 0.1, 0.05, key="g")], Steps(), 9.0, run).slower == {}, "now it serves"
+    assert history_of([], Steps(), 9.0, run).slower == run.slower
+    many = [region(str(n), 0.1, 0.2, retired=True, key=str(n)) for n in range(100)]
+    assert len(history_of(many, Steps(), 9.0, run).slower) == 64 and "g" not in history_of(many, Steps(), 9.0, run).slower
 
 
 def test_whole_steps_count_where_they_were_timed() -> None:
@@ -55,8 +83,8 @@ def test_it_is_kept_by_command(caches: Path) -> None:
     assert Kept("a").read() == LastRun()
     Kept("a").write(LastRun(3.0, {"model: Net": 0.5}))
     assert Kept("a").read() == LastRun(3.0, {"model: Net": 0.5}) and Kept("b").read() == LastRun()
-    Kept("b").write(LastRun(ahead=0.25))
-    assert Kept("b").read() == LastRun(ahead=0.25)
+    Kept("b").write(LastRun(ahead=0.25, slower={"g": 2}))
+    assert Kept("b").read() == LastRun(ahead=0.25, slower={"g": 2})
     Kept("b").path.write_text('{"seconds": 1, "saves": {}}')  # of an earlier version
     assert Kept("b").read() == LastRun(1.0)
     Kept("b").path.unlink()
@@ -73,6 +101,8 @@ def test_it_is_kept_by_command(caches: Path) -> None:
         '{"seconds": "x", "saves": {}}',
         '{"seconds": 1, "saves": [1]}',
         '{"seconds": 1}',
+        '{"seconds": 1, "saves": {}, "slower": ["g"]}',
+        '{"seconds": 1, "saves": {}, "slower": {"g": "x"}}',
     ],
 )
 def test_a_damaged_file_says_nothing(caches: Path, text: str) -> None:
