@@ -50,6 +50,7 @@ _BEAT, _CPU, _TEXT = slice(8, 16), slice(16, 24), 24
 _RUNNING, _DONE, _FAILED = 1, 2, 3
 _SILENT_S = 120.0  # after so long without a heartbeat, the supervisor counts as dead
 _TO_CLEAN_UP_S = 1.0  # C++ compilers remove what they have half written
+_LEAST_WORK = 20  # operations that take as long to compile as any compilation at least does
 _SHORT_S = 1.0  # too short to say how much of a core it gets
 
 
@@ -84,9 +85,11 @@ def available() -> bool:
 
 
 class Compilation:
-    """One piece of work in a separate process. ``seconds``: the program's time that it could have saved so far."""
+    """One piece of work in a separate process. ``seconds``: the program's time that it could have saved so far; ``size``: the
+    number of operations to compile, to which the work is about proportional."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = 1) -> None:
+        self._size = size
         self._page: mmap.mmap | None = None
         self._result: Result | None = None
         self._starter = 0
@@ -100,6 +103,11 @@ class Compilation:
         if self._result is not None:
             return "failed" if self._result.code else "done"
         return "waiting" if self._page is None else "running"
+
+    @property
+    def pays(self) -> float:
+        """What it could have saved so far, for the work that it is."""
+        return self.seconds / (self._size + _LEAST_WORK)
 
     @property
     def is_wanted(self) -> bool:
@@ -167,15 +175,16 @@ class Compilation:
 
 
 class Queue:
-    """Decides which compilations run: as many at once as there are spare cores, those that could save most time first."""
+    """Decides which compilations run: as many at once as there are spare cores, those that pay most for their work first."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most or max(1, len(os.sched_getaffinity(0)) - 1)
         self._all: LiveObjects[Compilation] = LiveObjects()
         self._lock = threading.Lock()
 
-    def add(self) -> Compilation:
-        compilation = Compilation()
+    def add(self, size: int = 1) -> Compilation:
+        """Work on so many operations."""
+        compilation = Compilation(size)
         self._all.add(compilation)
         return compilation
 
@@ -195,7 +204,7 @@ class Queue:
         others = [other for other in self._all if other is not one]
         running = sum(1 for other in others if other.state == "running" and not other.ended())
         waiting = [other for other in others if other.state == "waiting" and other.is_wanted]
-        return running < self._most and all(other.seconds <= one.seconds for other in waiting)
+        return running < self._most and all(other.pays <= one.pays for other in waiting)
 
     def cancel(self) -> None:
         """The program has ended: what runs is to end while the interpreter does."""

@@ -239,7 +239,7 @@ class CompiledGraphs:
         segment = self._structure.segments[index]
         if (compilation := self._compilations.get((index, stage))) is None:
             self._refuse(segment, inputs)
-            compilation = self._compilations[index, stage] = background.QUEUE.add()
+            compilation = self._compilations[index, stage] = background.QUEUE.add(len(segment.nodes))
             weakref.finalize(self, compilation.cancel).atexit = False
 
         def work() -> bool:

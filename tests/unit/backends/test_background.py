@@ -250,6 +250,17 @@ def test_it_ends_with_the_program_and_does_not_hold_it_up(tmp_path: Path, how: s
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes))
 
 
+def test_what_saves_most_for_its_work_comes_first() -> None:
+    small, large = Compilation(50), Compilation(500)
+    small.seconds, large.seconds = 1.0, 5.0
+    assert small.pays > large.pays
+    large.seconds = 10.0
+    assert small.pays < large.pays
+    tiny, usual = Compilation(1), Compilation(20)
+    tiny.seconds = usual.seconds = 1.0
+    assert tiny.pays < 2 * usual.pays, "every compilation takes some time"
+
+
 def test_the_queue_starts_what_saves_most_first(tmp_path: Path) -> None:
     queue = Queue(most=1)
     first, small, large = queue.add(), queue.add(), queue.add()
