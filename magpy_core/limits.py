@@ -76,6 +76,16 @@ class Limits:
     verdict_runs: int = _limit(4, "runs", "use a verdict that code is slower, before it is compiled and measured again")
     timed_guard_checks: int = _limit(5, "checks", "their median says what a check takes")
 
+    # -- verifying compiled code in its first call (verification/)
+    units_in_last_place: float = _limit(
+        4.0,
+        "units in the last place of a tensor's largest element",
+        "another order of operations changes as much",
+    )
+    noise_factor: float = _limit(4.0, "times what rounding noise changes", "a few noisy runs do not show the largest change")
+    noisy_runs: int = _limit(8, "runs of a graph", "a sign that rounding decides stays the same in all of them once in 256")
+    verify_memory: float = _limit(0.1, "of the free memory", "that copies of what a graph writes may take")
+
     def rows(self) -> Iterator[tuple[str, float, str, str]]:
         """Name, value, unit and reason of each."""
         for one in fields(self):

@@ -22,7 +22,17 @@ def line(report: Report) -> str:
     if not step.count:
         return "Step: no step was completed, so nothing was measured."
     balance = _balance(step, is_kept=any(region.kept for region in report.regions))
-    return f"Step: {_times(step, report)}." + (f" {balance[0].upper()}{balance[1:]}." if balance else "")
+    verified = _verified(report)
+    return " ".join(
+        [f"Step: {_times(step, report)}.", *(f"{text[0].upper()}{text[1:]}." for text in (balance, verified) if text)]
+    )
+
+
+def _verified(report: Report) -> str:
+    """``3 of 4 graphs verified against eager mode``; empty if no compiled code was used."""
+    verified = sum(region.verified for region in report.regions)
+    graphs = verified + sum(len(region.unverified) for region in report.regions)
+    return f"{verified:,} of {graphs:,} graph{'' if graphs == 1 else 's'} verified against eager mode" if graphs else ""
 
 
 def brief(step: StepReport) -> str:

@@ -85,8 +85,8 @@ def available() -> bool:
 
 
 class Compilation:
-    """One piece of work in a separate process. ``seconds``: the program's time that it could have saved so far; ``size``: the
-    number of operations to compile, to which the work is about proportional."""
+    """One piece of work in a separate process. ``seconds``: the program's time that it could have saved so far; ``size``:
+    the number of operations to compile, to which the work is about proportional."""
 
     def __init__(self, size: int = 1) -> None:
         self._size = size

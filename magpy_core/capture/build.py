@@ -9,7 +9,7 @@ import functools
 import itertools
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch
@@ -30,6 +30,7 @@ from magpy_core.findings import Location
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Live, Trace
 from magpy_core.refgraph.graph import RefGraph
+from magpy_core.verification import Verdict
 
 
 def _other_path(capture: weakref.ref[Capture], count: Iterator[int]) -> None:
@@ -254,14 +255,19 @@ class Capture:
         return self._graphs.parts
 
     @property
+    def verdicts(self) -> Sequence[Verdict]:
+        """How the compiled code of its graphs compared with eager mode; of those that were compared, or refused to be."""
+        return list(self._graphs.verdicts.values())
+
+    @property
     def is_kept(self) -> bool:
         """Whether an earlier run, or another process, has compiled its code."""
-        return self.is_ready and bool(self._graphs.kept)
+        return self.is_ready and bool(self._graphs.stored.kept)
 
     @property
     def key(self) -> str | None:
         """What its first graph's code is stored as; None: it is not, or was not looked for."""
-        return self._graphs.key
+        return self._graphs.stored.first_key
 
     @property
     def is_compiling(self) -> bool:

@@ -26,8 +26,9 @@ from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.capture.compilers import compiled_wrongly
-from magpy_core.capture.outcome import CaptureFailed, KnownSlower, NotReady
+from magpy_core.capture.outcome import CaptureFailed, NotReady
 from magpy_core.capture.settings import Settings
+from magpy_core.capture.stored_segments import StoredSegments
 from magpy_core.capture.structure import Structure
 from magpy_core.capture.undo import restore_input
 from magpy_core.findings import Unsupported
@@ -35,6 +36,8 @@ from magpy_core.opgraph.replicas import groups_in
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.verification import Verdict, check
+from magpy_core.verification.wording import describe
 
 _COMPILING = threading.RLock()
 _ONE_SIZE = re.compile(r"L\[\d+\]\.size\(\)\[\d+\] == \d+")  # a check that a backend adds
@@ -101,9 +104,8 @@ class CompiledGraphs:
         # of each segment that has operations, how many of the settings' tunings it has been compiled with
         self._stages = {i: 0 for i, s in enumerate(structure.segments) if s.outputs or s.nodes}
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
-        self._looked_for: set[tuple[int, int, bool]] = set()  # among stored graphs
-        self.kept: set[int] = set()  # segments whose code was compiled before this process recorded them
-        self.key: str | None = None  # what the first segment's code was first looked for as
+        self.stored = StoredSegments(settings.is_known_slower)
+        self.verdicts: dict[int, Verdict] = {}  # by segment: how its code compared with eager mode
         self.awaited = Awaited()
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
@@ -144,6 +146,7 @@ class CompiledGraphs:
                 if compiled is None:
                     raise NotReady
                 is_final = self._stages[index] == self.last_stage
+                self._verify(index, compiled, inputs)
                 fn = self._names[name] = compiled if is_final else _Improving(self, index, compiled)
         return self._first_call(index, fn, inputs)
 
@@ -156,6 +159,8 @@ class CompiledGraphs:
                 return before(inputs)
             try:
                 better = self._compiled(index, tuple(inputs), 1)
+                if better is not None:
+                    self._verify(index, better, inputs)
             except CaptureFailed:
                 improving.is_final, better = True, None
                 self._stages[index] = self.last_stage
@@ -171,6 +176,27 @@ class CompiledGraphs:
             improving.fn = before
             raise
 
+    def _verify(self, index: int, fn: Callable[[list[Any]], Any], inputs: Sequence[Any]) -> None:
+        """Compares ``fn``, compiled code of segment ``index``, with eager mode. Raises CaptureFailed if they differ by more
+        than rounding explains: then nothing has run but copies."""
+        stage = self._stages[index] - 1
+        if not self._settings.verify or self._settings.backend != "inductor":
+            return
+        if self.stored.is_verified(index, stage):
+            self.verdicts[index] = Verdict(0.0)
+            return
+        segment = self._structure.segments[index]
+        mutated = {id(source) for source in self._trace.writes.mutated}
+        written = {i for i, n in enumerate(segment.inputs) if id(n.meta.get("magpy_source")) in mutated}
+        verdict = check(_module(segment, tuple(inputs)), fn, inputs, written, same_random=self._settings.same_random)
+        self.verdicts[index] = verdict
+        if verdict.difference is not None:
+            self.stored.verified(index, stage, is_right=False)
+            what = describe(verdict.difference, segment)
+            raise CaptureFailed("MP914", what.text, location=what.location)
+        if not verdict.unchecked:
+            self.stored.verified(index, stage, is_right=True)
+
     def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
         nodes = self._structure.segments[index].inputs
         written = [value for node, value in zip(nodes, inputs, strict=True) if node in self._kept]
@@ -181,11 +207,8 @@ class CompiledGraphs:
         Raises CaptureFailed."""
         start, last = time.perf_counter(), self.last_stage - 1
         if stage < last and (best := self._stored(index, inputs, last)) is not None:
-            self.kept.add(index)
             return self._adopted(index, inputs, last, best, start)
         compiled = self._stored(index, inputs, stage)
-        if compiled is not None:
-            self.kept.add(index)
         if compiled is None and self._settings.background:
             if not self._has_been_compiled(index, inputs, stage):
                 return None
@@ -203,17 +226,9 @@ class CompiledGraphs:
             return self._adopted(index, inputs, stage, compiled, start)
 
     def _stored(self, index: int, inputs: tuple[Any, ...], stage: int, *, again: bool = False) -> CompiledGraph | None:
-        """Segment ``index`` as another process has stored it; it is looked for once, and once ``again``. Raises
-        KnownSlower."""
-        if (index, stage, again) in self._looked_for:
-            return None
-        self._looked_for.add((index, stage, again))
-        key = self._key(self._structure.segments[index], inputs, stage)
-        if index == 0 and self.key is None and key is not None:
-            self.key = key
-            if self._settings.is_known_slower(key):
-                raise KnownSlower
-        return None if key is None else stored.load(key, inputs)
+        """As `StoredSegments.find`."""
+        segment = self._structure.segments[index]
+        return self.stored.find(index, stage, inputs, lambda: self._key(segment, inputs, stage), again=again)
 
     def _key(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> str | None:
         """What the segment's code is stored as; None if it is not."""

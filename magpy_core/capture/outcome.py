@@ -6,6 +6,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from magpy_core.findings import Location
+
 MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
 """The guards don't hold, or the graph takes another path: the capture doesn't fit the call."""
 
@@ -26,12 +28,14 @@ class NotReady(Exception):
 
 
 class CaptureFailed(Exception):
-    """A capture can't run (its backend failed, or its graph raised in its first run); carries the finding's text."""
+    """A capture can't run (its backend failed, or its graph raised in its first run); carries what the finding says."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, hint: str = "", location: Location | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.hint = hint
+        self.location = location  # None: that of the region
 
 
 class KnownSlower(CaptureFailed):

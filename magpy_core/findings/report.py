@@ -87,6 +87,8 @@ class RegionSummary:
     graphs: int = 0  # operator graphs that one call runs (maximum over the captures)
     unused: Unused = ""  # of a compiled run: why compiled code served few calls or none; empty: it served most
     kept: int = 0  # captures whose code an earlier run had compiled
+    verified: int = 0  # graphs whose compiled code was compared with eager mode in its first call
+    unverified: list[str] = field(default_factory=list)  # why others were not
     parts: int = 0  # of its graphs, compiled separately
     parts_compiled: int = 0
     last_line: int = 0  # 1-based, of a region that is a part of a function; 0: it is a whole function or module

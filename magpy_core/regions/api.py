@@ -30,7 +30,7 @@ from magpy_core.regions import module_call, provider
 from magpy_core.regions.disable import disable_module, plain_function
 from magpy_core.regions.fragments.fragments import cut
 from magpy_core.regions.lines import line_location
-from magpy_core.regions.options import Options
+from magpy_core.regions.options import Options, verifies_by_default
 from magpy_core.regions.region import Region
 from magpy_core.regions.reports.kernels import TargetFailed, kernels_of_capture, kernels_of_regions
 from magpy_core.regions.threads import disabled
@@ -153,6 +153,7 @@ def compile(
     same_random: bool = ...,
     wait: bool | None = ...,
     cuda_graphs: bool | None = ...,
+    verify: bool | None = ...,
 ) -> F: ...
 @overload
 def compile(
@@ -167,6 +168,7 @@ def compile(
     same_random: bool = ...,
     wait: bool | None = ...,
     cuda_graphs: bool | None = ...,
+    verify: bool | None = ...,
 ) -> Callable[[F], F]: ...
 def compile(
     target: Any = None,
@@ -180,6 +182,7 @@ def compile(
     same_random: bool = False,
     wait: bool | None = None,
     cuda_graphs: bool | None = None,
+    verify: bool | None = None,
 ) -> Any:
     """Compile a function, which gives another function, or an nn.Module, in place, which gives that module. Any other
     callable (a bound method, a partial, an object with ``__call__``) gives an object that stands for it: attributes, state
@@ -205,13 +208,15 @@ def compile(
     ``cuda_graphs``: on CUDA, compiled code without autograd (a whole training step, a call without gradients) is replayed as
     a CUDA graph where that is possible and measured to be faster (MP411). None: unless MAGPY_CUDA_GRAPHS is 0 in the
     environment.
+    ``verify``: on the CPU, what Inductor compiled is compared with eager mode in the first call that it would serve, and not
+    used if they differ by more than rounding explains (MP914). None: unless MAGPY_VERIFY is 0 in the environment.
 
     Raises UnknownBackend, UnsupportedVersion, TypeError; ValueError for an unknown mode or option.
     """
     if target is None:
         return functools.partial(
             compile, backend=backend, mode=mode, dynamic=dynamic, fullgraph=fullgraph, options=options, name=name,
-            same_random=same_random, wait=wait, cuda_graphs=cuda_graphs,
+            same_random=same_random, wait=wait, cuda_graphs=cuda_graphs, verify=verify,
         )  # fmt: skip
     if not callable(target) and not isinstance(target, classmethod):
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
@@ -224,6 +229,7 @@ def compile(
     how = Options(
         "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic,
         on_trial=beside and not fullgraph and backend == "inductor", cut=lambda region: cut(region, _regions.add),
+        verify=verifies_by_default() if verify is None else verify,
     )  # fmt: skip
     if isinstance(target, nn.Module):
         module = module_call.inner(target)

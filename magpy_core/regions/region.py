@@ -258,7 +258,8 @@ class Region:
         if self.learned.withdraw():
             return  # with sizes and numbers as they are, it may be possible
         self.disabled = failure.message
-        self.report(failure.code, failure.message)
+        place = failure.location or self.location
+        self.log.add(Finding(failure.code, failure.message, place, hint=failure.hint, region=self.id))
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float, held: Capture | None = None) -> Any:
         """A call that no capture fits, or only the ``held`` one; if it waits for compiled code, guards were checked from
@@ -336,7 +337,7 @@ class Region:
             same_random = self.options.same_random or ((beside or self.options.measure) and background.available())
             settings = Settings(
                 self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning,
-                on_compiling=self.options.on_compiling,
+                verify=self.options.verify, on_compiling=self.options.on_compiling,
             )  # fmt: skip
             if (budget := self.options.budget) is not None:
                 affords = partial(budget.affords_loading, region=self.id)

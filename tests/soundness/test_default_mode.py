@@ -23,7 +23,7 @@ PROGRAM = """
             return [call() for _ in range(int(sys.argv[1]))]
         from magpy_core.regions import provider
 
-        calls, end = 0, time.monotonic() + 50
+        calls, end = 0, time.monotonic() + 300
         while calls < 8 or not served(provider.session().regions):
             assert time.monotonic() < end
             call()

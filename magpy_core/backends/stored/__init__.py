@@ -3,7 +3,7 @@
 Key functions: `key_of` (what a compiled graph depends on), `load`, `save`.
 """
 
-from magpy_core.backends.stored.files import load, note, save
+from magpy_core.backends.stored.files import is_verified, load, note, note_verified, remove, save
 from magpy_core.backends.stored.key import key_of
 
-__all__ = ["key_of", "load", "note", "save"]
+__all__ = ["is_verified", "key_of", "load", "note", "note_verified", "remove", "save"]

@@ -61,6 +61,28 @@ def save(key: str, compiled: CompiledGraph) -> bool:
         return False
 
 
+def is_verified(key: str) -> bool:
+    """Whether the code that is stored as ``key`` was compared with eager mode, on this machine."""
+    where = folder()
+    return where is not None and _mark(where, key).exists()
+
+
+def note_verified(key: str) -> None:
+    """The code that is stored as ``key`` computes what eager mode does."""
+    where = folder()
+    if where is not None and _file(where, key).exists():
+        keep_file(_mark(where, key), "verified\n")
+
+
+def remove(key: str) -> None:
+    """Nobody is to load the code that is stored as ``key``."""
+    where = folder()
+    if where is not None:
+        for file in (_file(where, key), _mark(where, key)):
+            with suppress(OSError):
+                file.unlink()
+
+
 def note(error: Exception) -> None:
     """Storing and loading never fail for the program; ``MAGPY_DEBUG=1`` shows why it was in vain."""
     if os.environ.get("MAGPY_DEBUG"):
@@ -69,6 +91,10 @@ def note(error: Exception) -> None:
 
 def _file(where: Path, key: str) -> Path:
     return where / _FOLDER / f"{key}.json"
+
+
+def _mark(where: Path, key: str) -> Path:
+    return where / _FOLDER / f"{key}.verified"
 
 
 def _digest(text: str) -> str:

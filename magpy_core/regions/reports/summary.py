@@ -16,6 +16,7 @@ def summarise(region: RegionView) -> RegionSummary:
     captures, times, log = region.captures, region.times, region.log
     complete = bool(captures) and not region.disabled and all(c.is_complete for c in captures)
     compiled = [c.parts for c in captures if not c.is_retired] if region.options.mode == "compiled" else []
+    verdicts = [verdict for c in captures for verdict in c.verdicts]
     low, high = speedup_interval(times.calls.eager, times.calls.compiled) or (None, None)
     return RegionSummary(
         id=region.id,
@@ -39,6 +40,8 @@ def summarise(region: RegionView) -> RegionSummary:
         captures_after_step_3=log.captures_after_step_3,
         graphs=max((len(c.segments) for c in captures), default=0),
         unused=why_unused(region),
+        verified=sum(not (v.unchecked or v.difference) for v in verdicts),
+        unverified=[v.unchecked for v in verdicts if v.unchecked],
         kept=sum(c.is_kept for c in captures if not c.is_retired),
         parts=sum(parts for _, parts in compiled),
         parts_compiled=sum(done for done, _ in compiled),

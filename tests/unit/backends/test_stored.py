@@ -195,7 +195,7 @@ def test_a_stored_graph_is_called_like_the_compiled_one(folder: Path, monkeypatc
     assert [plain(torch.full((3,), i / 4), 0.1 * i).item() for i in range(5)] == pytest.approx(first[0])
     assert weight.tolist() == pytest.approx(first[1]) and seen.tolist() == first[2] and seen._version == first[4]
 
-    for file in (folder / "graphs").iterdir():  # one that was changed is compiled again
+    for file in (folder / "graphs").glob("*.json"):  # one that was changed is compiled again
         file.write_text(file.read_text().replace("def call", "def  call"))
     assert results() == first and len(saved) == 2 * count
     for file in folder.rglob("*.so"):  # and one whose libraries are gone
@@ -296,7 +296,7 @@ def test_a_stored_graph_is_differentiated_like_the_compiled_one(folder: Path, mo
 
     target = compiled()
     first, deterministic = results(target), outcome(lambda: _deterministic(target, *_given()))
-    assert len(list((folder / "graphs").iterdir())) == 1
+    assert len(list((folder / "graphs").glob("*.json"))) == 1
     from magpy_core._compat.torch import inductor
 
     monkeypatch.setattr(inductor, "inductor_compile", lambda *args, **kwargs: pytest.fail("it was compiled again"))
@@ -401,3 +401,31 @@ def test_the_next_run_imports_no_compiler(what: str, first: str, second: str, tm
     assert after[:-2] == before[:-2] or first != second
     assert [float(one) for one in after[:-2]] == pytest.approx([float(one) for one in plain], rel=1e-4)
     assert after[-2] == before[-2], (before, after)
+
+
+def test_what_was_verified_is_not_compared_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from magpy_core.capture import graphs
+
+    asked: list[object] = []
+    check = graphs.check
+    monkeypatch.setattr(graphs, "check", lambda *args, **more: asked.append(1) or check(*args, **more))
+
+    def called() -> Any:
+        made = magpy_core.compile(lambda x: torch.tanh(x) * 3, wait=True)
+        for _ in range(3):
+            made(torch.ones(5))
+        return made
+
+    called()
+    assert len(asked) == 1 and len(list((folder / "graphs").glob("*.verified"))) == 1
+    (again,) = magpy_core.captures(called())
+    assert len(asked) == 1 and again.is_kept and not again.verdicts[0].unchecked
+    for mark in (folder / "graphs").glob("*.verified"):
+        mark.unlink()
+    called()
+    assert len(asked) == 2
+    monkeypatch.setenv("MAGPY_VERIFY", "0")
+    for mark in (folder / "graphs").glob("*.verified"):
+        mark.unlink()
+    called()
+    assert len(asked) == 2

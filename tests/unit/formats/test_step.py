@@ -115,6 +115,16 @@ def test_a_run_says_that_its_code_was_compiled_before() -> None:
     assert "compiling took 3.0 s in the background" in line(report) and "earlier run" not in line(report)
 
 
+@pytest.mark.parametrize(
+    ("verified", "others", "text"),
+    [(3, [], "3 of 3 graphs"), (1, [], "1 of 1 graph"), (2, ["it communicates"], "2 of 3 graphs"), (0, [], None)],
+)
+def test_a_run_says_how_much_of_its_code_was_verified(verified: int, others: list[str], text: str | None) -> None:
+    region = RegionSummary("r", "module", "Net", "/p/net.py", 1, calls=60, hits=50, verified=verified, unverified=others)
+    shown = line(Report("t.py", [region], step=faster()))
+    assert (f" {text} verified against eager mode." in shown) if text else "verified" not in shown
+
+
 def test_a_reason_that_is_a_fact_says_how_to_see_it() -> None:
     text = line(
         run_with("refused", severity_override=Severity.INFORMATION, hint="No action needed: the inner one is a region.")

@@ -9,8 +9,9 @@ import magpy_core
 
 ROOT = Path(magpy_core.__file__).parent
 MOST = 15
-#: Flat because they are documents: a line of the report's schema, and the options of a run as they go to its process.
-RECORDS = {"RegionSummary", "RunRequest", "Limits"}
+#: Flat because they are documents: a line of the report's schema, the options of a run as they go to its process, those of a
+#: region, and the table of limits.
+RECORDS = {"RegionSummary", "RunRequest", "Options", "Limits"}
 
 
 def _fields(cls: ast.ClassDef) -> set[str]:

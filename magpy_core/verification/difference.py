@@ -1,0 +1,146 @@
+"""Whether two runs of a graph differ by more than rounding explains. Key types: Values, Difference; function: difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from magpy_core.limits import LIMITS
+
+#: Runs the graph once more with noise; the number is the seed.
+NoisyRun = Callable[[int], "Values"]
+
+
+@dataclass(frozen=True)
+class Values:
+    """What one run of a graph gives. ``named``: each value with what it is (``result 0``, ``written input 3``,
+    ``gradient of input 1``)."""
+
+    named: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``what`` differs; ``text``: how. ``largest``: the largest absolute difference of an element; ``explained``: the
+    largest that rounding explains; both None if what differs is no number."""
+
+    what: str
+    text: str
+    largest: float | None = None
+    explained: float | None = None
+
+
+def difference(eager: Values, compiled: Values, noisy: NoisyRun) -> Difference | None:
+    """The worst difference between two runs; None if rounding explains all of them."""
+    suspects = {}
+    for what, value in eager.named.items():
+        found = _compared(what, value, compiled.named[what])
+        if found is not None and found.largest is None:
+            return found
+        if found is not None:
+            suspects[what] = found
+    runs: list[Values] = []
+    while suspects and len(runs) < LIMITS.noisy_runs:
+        runs.append(noisy(len(runs)))
+        for what in list(suspects):
+            value, other = eager.named[what], compiled.named[what]
+            if _is_explained(value, other, [run.named.get(what) for run in runs]):
+                del suspects[what]
+    return max(suspects.values(), key=lambda one: one.largest or 0.0, default=None)
+
+
+def _compared(what: str, eager: Any, compiled: Any) -> Difference | None:
+    if not isinstance(eager, torch.Tensor) or not isinstance(compiled, torch.Tensor):
+        return _of_others(what, eager, compiled)
+    kinds = [(tuple(t.shape), t.dtype, t.device) for t in (eager, compiled)]
+    if kinds[0] != kinds[1]:
+        return Difference(what, f"is a {_described(compiled)}, not a {_described(eager)}")
+    if torch.equal(eager, compiled):
+        return None
+    apart = _apart(eager, compiled)
+    largest = float(apart.max())
+    if not eager.dtype.is_floating_point and not eager.dtype.is_complex:
+        count = int((apart != 0).sum())
+        return Difference(what, f"differs in {count:,} of {apart.numel():,} elements", largest, 0.0) if count else None
+    few = _units(eager, LIMITS.units_in_last_place)
+    if largest <= few:
+        return None
+    return Difference(what, _text(largest, eager), largest, few)
+
+
+def _of_others(what: str, eager: Any, compiled: Any) -> Difference | None:
+    numbers = (bool, int, float)
+    if type(eager) in numbers and type(compiled) in numbers and type(eager) is type(compiled):
+        return _compared(what, *(torch.tensor(value, dtype=_dtype(value)) for value in (eager, compiled)))
+    if eager is None and compiled is None:
+        return None
+    return Difference(what, f"is {type(compiled).__name__}, not {type(eager).__name__}")
+
+
+def _dtype(value: bool | int | float) -> torch.dtype:
+    return torch.float32 if type(value) is float else torch.bool if type(value) is bool else torch.int64
+
+
+def _is_explained(eager: Any, compiled: Any, noisy: Sequence[Any]) -> bool:
+    """Whether the noisy runs are as far from eager mode as compiled code is."""
+    if not isinstance(eager, torch.Tensor):
+        eager, compiled = (torch.tensor(value, dtype=_dtype(value)) for value in (eager, compiled))
+        noisy = [None if value is None else torch.tensor(value, dtype=_dtype(value)) for value in noisy]
+    largest, mean, apart = 0.0, 0.0, _apart(eager, compiled)
+    for other in noisy:
+        if other is None or other.shape != eager.shape or other.dtype != eager.dtype:
+            return True  # rounding changes its shape
+        by_noise = _apart(eager, other)
+        largest, mean = max(largest, float(by_noise.max())), max(mean, _root_mean_square(by_noise))
+    few = LIMITS.units_in_last_place
+    if not eager.dtype.is_floating_point:
+        few = 0
+    return float(apart.max()) <= LIMITS.noise_factor * largest + _units(eager, few) and _root_mean_square(
+        apart
+    ) <= LIMITS.noise_factor * mean + _units(eager, few)
+
+
+def _apart(eager: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """How far the elements are apart; infinite where only one of them is not finite, or they are so in another way."""
+    with torch.no_grad():
+        a, b = (_as_double(tensor) for tensor in (eager, other))
+        same = (a == b) | (torch.isnan(a) & torch.isnan(b))
+        apart = torch.where(same, torch.zeros_like(a), (a - b).abs())
+        return torch.where(torch.isnan(apart), torch.full_like(apart, math.inf), apart)
+
+
+def _as_double(tensor: torch.Tensor) -> torch.Tensor:
+    value = tensor.detach()
+    if value.layout is not torch.strided:
+        value = value.to_dense()
+    return torch.view_as_real(value.resolve_conj()).double() if value.is_complex() else value.double()
+
+
+def _units(tensor: torch.Tensor, number: float) -> float:
+    """So many units in the last place of its largest element."""
+    if not number or not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        return 0.0
+    values = _as_double(tensor).abs()
+    finite = values[torch.isfinite(values)]
+    scale = float(finite.max()) if finite.numel() else 0.0
+    return number * torch.finfo(tensor.dtype).eps * scale + float(torch.finfo(tensor.dtype).tiny)
+
+
+def _root_mean_square(apart: torch.Tensor) -> float:
+    return float(apart.square().mean().sqrt()) if apart.numel() else 0.0
+
+
+def _described(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} tensor of shape {list(tensor.shape)} on {tensor.device}"
+
+
+def _text(largest: float, eager: torch.Tensor) -> str:
+    values = _as_double(eager).abs()
+    finite = values[torch.isfinite(values)]
+    scale = float(finite.max()) if finite.numel() else 0.0
+    how = "is infinite or NaN in other elements" if math.isinf(largest) else f"differs by up to {largest:.3g}"
+    return f"{how} (its largest element is {scale:.3g})"

@@ -1,0 +1,213 @@
+"""Which differences rounding explains: by runs of the graph with noise, not by a tolerance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import fx
+
+from magpy_core.limits import LIMITS
+from magpy_core.verification import Difference, check
+from magpy_core.verification.difference import Values, difference
+from magpy_core.verification.noise import Noisy
+
+Function = Callable[..., Any]
+
+
+def traced(function: Function) -> fx.GraphModule:
+    gm = fx.symbolic_trace(function)
+    output = gm.graph.output_node()
+    if not isinstance(output.args[0], tuple):
+        output.args = ((output.args[0],),)
+    gm.recompile()
+    return gm
+
+
+def compared(function: Function, other: Function, *inputs: Any, written: tuple[int, ...] = ()) -> Difference | None:
+    """A graph of ``function`` compared with code that computes ``other``."""
+
+    def compiled(given: list[Any]) -> Any:
+        found = other(*given)
+        given.clear()
+        return found if isinstance(found, tuple) else (found,)
+
+    verdict = check(traced(function), compiled, inputs, written, same_random=True)
+    assert not verdict.unchecked and verdict.seconds > 0
+    return verdict.difference
+
+
+X = torch.randn(64, 32, generator=torch.Generator().manual_seed(0))
+W = torch.randn(32, 32, generator=torch.Generator().manual_seed(1))
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ x.t(), 1)
+
+
+SAME: dict[str, tuple[Function, Function]] = {
+    "the same": (softmax, softmax),
+    "another order": (lambda x: (x @ x.t()).sum(), lambda x: (x.double() @ x.double().t()).sum().float()),
+    "cancellation": (lambda x: (x * 1e4 + 1.0) - x * 1e4, lambda x: (x.double() * 1e4 + 1.0 - x.double() * 1e4).float()),
+    "a sign that rounding decides": (
+        lambda x: torch.sign((x * 3.3 / 3.3) - x),
+        lambda x: torch.sign(torch.addcmul(-x, x * 3.3, torch.tensor(1 / 3.3))),
+    ),
+    "half precision": (
+        lambda x: torch.tanh(x.bfloat16() * 1.7 + 0.3),
+        lambda x: torch.tanh(x.bfloat16().float() * 1.7 + 0.3).bfloat16(),
+    ),
+    "steps like Adam's": (
+        lambda x: 1e-3 * (x - x.mean(0)).sum(0) / ((x - x.mean(0)).sum(0).abs() + 1e-12),
+        lambda x: 1e-3 * (x.flip(0) - x.mean(0)).sum(0) / ((x.flip(0) - x.mean(0)).sum(0).abs() + 1e-12),
+    ),
+    "not a number": (lambda x: torch.log(x), lambda x: torch.log(x)),
+}
+WRONG: dict[str, tuple[Function, Function]] = {
+    "another constant": (lambda x: x * 1.7, lambda x: x * 1.70001),
+    "a wrong axis": (lambda x: (x[:32] @ x[:32].t()).sum(0), lambda x: (x[:32] @ x[:32].t()).t().sum(0) * 1.0001),
+    "lower precision": (lambda x: x + 0.1, lambda x: (x + 0.1).bfloat16().float()),
+    "one element": (lambda x: x * 0.5, lambda x: torch.cat([x[:63], x[62:63]]) * 0.5),
+    "an index": (lambda x: torch.argmax(x, 1), lambda x: torch.argmax(x, 1).clamp(min=1)),
+    "a lost mask": (lambda x: x.masked_fill(x > 1, 0.0), lambda x: x.masked_fill(x > 2, 0.0)),
+    "a shape": (lambda x: x.sum(1), lambda x: x.sum(1, keepdim=True)),
+    "a dtype": (lambda x: x.sum(1), lambda x: x.sum(1).double()),
+    "no longer finite": (lambda x: x.abs() + 1, lambda x: (x.abs() + 1) / (x.abs() > 0.001).float()),
+    "a number": (lambda x: x.sum().item(), lambda x: x.sum().item() + 0.01),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_rounding_explains(name: str) -> None:
+    assert compared(*SAME[name], X) is None
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_it_does_not(name: str) -> None:
+    found = compared(*WRONG[name], X)
+    assert found is not None and found.what == "result 0"
+    assert found.largest is None or found.largest > (found.explained or 0.0)
+
+
+def test_gradients_are_compared() -> None:
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(x)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient
+
+    x = X.clone().requires_grad_()
+    assert compared(lambda x: torch.tanh(x), lambda x: torch.tanh(x), x) is None
+    found = compared(lambda x: torch.tanh(x), Wrong.apply, x)
+    assert found is not None and found.what == "gradient of input 0"
+    assert x.grad is None
+
+
+def update(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+    state.mul_(0.9)
+    state.add_(x, alpha=0.1)
+    return state * 2
+
+
+def lost(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+    new = state * 0.9 + x * 0.1
+    return new * 2
+
+
+def test_writes_are_compared_and_the_program_keeps_its_own() -> None:
+    state = W.clone()
+    view = state[:, ::2]
+    before = state.clone()
+    assert compared(update, update, X[:32], state) is None
+    found = compared(update, lost, X[:32], state)
+    assert found is not None and found.what == "written input 1"
+    assert compared(lambda x, s: (s.add_(x), x * 1)[1], lambda x, s: (s.add_(x), x * 1)[1], X[:32, :16], view) is None
+    assert torch.equal(state, before) and state._version == 0 and X._version == 0
+
+
+def test_inputs_that_share_memory_share_it_in_the_copies() -> None:
+    def swap(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        a.add_(1)
+        return b * 2
+
+    base = W.clone()
+    assert compared(swap, swap, base[:20], base[10:30]) is None
+    found = compared(swap, lambda a, b: (a.add_(1), b * 2 + 1e-3)[1], base[:20], base[10:30])
+    assert found is not None and torch.equal(base, W)
+
+
+def test_random_numbers_are_the_same_ones() -> None:
+    def drop(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, 0.5, True)
+
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    assert compared(drop, drop, X) is None
+    assert torch.equal(torch.get_rng_state(), state)
+    more = compared(drop, lambda x: (drop(x), torch.rand(3))[0], X)
+    assert more is not None and more.what == "the random state"
+    verdict = check(traced(drop), lambda given: (drop(given[0]),), [X], (), same_random=False)
+    assert "random" in verdict.unchecked and torch.equal(torch.get_rng_state(), state)
+
+
+def test_noise_changes_results_only() -> None:
+    gm = traced(lambda x, n: ((x * 1.1)[:, 3] + 0.3, x.view(-1), n + 1, x > 0))
+    whole = torch.arange(6.0).reshape(2, 3).repeat(1, 2)
+    runs = [Noisy(gm, seed).run(X[:2, :6].contiguous(), whole) for seed in (0, 0, 1)]
+    assert torch.equal(runs[0][0], runs[1][0]) and not torch.equal(runs[0][0], runs[2][0])
+    eager = gm(X[:2, :6].contiguous(), whole)
+    assert (runs[0][0] - eager[0]).abs().max() <= 4 * torch.finfo(torch.float32).eps * eager[0].abs().max()
+    for run in runs:
+        assert all(torch.equal(run[i], eager[i]) for i in (1, 2, 3)), "views, whole numbers and answers stay"
+
+
+def test_no_more_noisy_runs_than_needed() -> None:
+    asked: list[int] = []
+
+    def noisy(seed: int) -> Values:
+        asked.append(seed)
+        return Values({"result 0": torch.full((8,), 1.0 + (seed == 2) * 1e-3)})
+
+    eager, compiled = Values({"result 0": torch.ones(8)}), Values({"result 0": torch.full((8,), 1.001)})
+    assert difference(eager, compiled, noisy) is None and asked == [0, 1, 2]
+    asked.clear()
+    far = difference(eager, Values({"result 0": torch.full((8,), 2.0)}), noisy)
+    assert far is not None and far.largest == 1.0 and len(asked) == LIMITS.noisy_runs
+    endless = difference(eager, Values({"result 0": torch.full((8,), math.inf)}), noisy)
+    assert endless is not None and "infinite" in endless.text
+
+
+def test_graphs_of_the_program_or_on_other_devices_are_not_run_again() -> None:
+    calls = []
+
+    def own(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x
+
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.output((graph.call_function(own, (x,)),))
+    gm = fx.GraphModule(torch.nn.Module(), graph)
+    verdict = check(gm, lambda given: tuple(given), [X], (), same_random=True)
+    assert verdict.unchecked == "it calls code of the program" and not calls
+    meta = check(traced(lambda x: x + 1), lambda given: tuple(given), [X.to("meta")], (), same_random=True)
+    assert meta.unchecked == "it runs on an accelerator"
+
+
+def test_a_graph_that_raises_is_not_checked() -> None:
+    verdict = check(traced(lambda x: x @ x), lambda given: tuple(given), [X], (), same_random=True)
+    assert verdict.unchecked.startswith("RuntimeError")
+
+
+def test_too_little_memory_for_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    from magpy_core.verification import first_call
+
+    monkeypatch.setattr(first_call, "_free_memory", lambda: 1000.0)
+    verdict = check(traced(update), lambda given: (update(*given),), [W, W.clone()], (1,), same_random=True)
+    assert verdict.unchecked.startswith("MemoryError") and verdict.difference is None
