@@ -235,9 +235,8 @@ def _masks() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     def masked(x: torch.Tensor) -> torch.Tensor:
         kept = torch.where(x <= 0.3, x * 1.7, x.new_zeros(()))
         top = torch.where(x >= 0.0, x.amax(1, keepdim=True), x)
-        return torch.softmax(kept[:, 2:] - top[:, :-2], 1) / (1.5 + x[:, 1:-1].clamp(-0.5, 0.5)) + torch.exp(x[:, :-2]).sum(
-            1
-        )
+        weights = torch.softmax(kept[:, 2:] - top[:, :-2], 1) / (1.5 + x[:, 1:-1].clamp(-0.5, 0.5))
+        return weights + torch.exp(x[:, :-2]).sum(1, keepdim=True)
 
     return masked, (torch.randint(-2, 3, (16, 16)) * 0.5 + torch.randn(16, 16) * (torch.rand(16, 16) > 0.2),)
 
