@@ -94,7 +94,7 @@ def _python(fact: Fact) -> Check:
 
 
 def _magpy(fact: Fact, python: str, own: bool) -> Check:
-    title, fix = "MagPy", f"{python} -m pip install magpy=={__version__}"
+    title, fix = "MagPy", f"{python} -m pip install magpy-lsp=={__version__}"
     if fact["error"]:
         return Check("magpy", title, Status.FAIL, fact["error"], "MagPy is installed but can't be imported.", fix)
     if fact["version"] is None and own:

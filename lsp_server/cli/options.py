@@ -259,7 +259,7 @@ def target_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., 
         "--target",
         metavar="DEVICE",
         help="The device to compile for, which this machine need not have: cuda:sm_80 (A100), cuda:sm_90 (H100) or "
-        "cuda:sm_100 (B200). Needs Triton: pip install triton (or the extra: magpy[triton]). "
+        "cuda:sm_100 (B200). Needs Triton: pip install triton (or the extra: magpy-lsp[triton]). "
         f"[default: `target` under [tool.magpy], else {default}]",
     )
 

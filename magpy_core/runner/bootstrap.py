@@ -80,7 +80,7 @@ try:
         import magpy_core
 except ImportError:
     if request["root"] is None:
-        refuse("MagPy is not installed for %s: run `%s -m pip install magpy`, or choose another interpreter with --python."
+        refuse("MagPy is not installed for %s: run `%s -m pip install magpy-lsp`, or choose another interpreter with --python."
                % (this, sys.executable))
     import importlib.util
     spec = importlib.util.spec_from_file_location("magpy_core", os.path.join(request["root"], "__init__.py"))
@@ -88,7 +88,7 @@ except ImportError:
     sys.modules["magpy_core"] = magpy_core
     spec.loader.exec_module(magpy_core)
 if magpy_core.__version__ != request["version"]:
-    refuse("MagPy %s is installed for %s, but this is MagPy %s: run `%s -m pip install magpy==%s`."
+    refuse("MagPy %s is installed for %s, but this is MagPy %s: run `%s -m pip install magpy-lsp==%s`."
            % (magpy_core.__version__, this, request["version"], sys.executable, request["version"]))
 from magpy_core.runner.child import main
 

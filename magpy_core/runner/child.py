@@ -219,7 +219,7 @@ def _check_triton(request: dict[str, Any]) -> None:
     """Raises Refused if the request has a target and the compiler for it is not installed."""
     if request.get("target") and importlib.util.find_spec("triton") is None:
         here = sys.executable
-        install = f"run `{here} -m pip install triton` (or install MagPy's extra: magpy[triton])"
+        install = f"run `{here} -m pip install triton` (or install MagPy's extra: magpy-lsp[triton])"
         text = f"Triton, which compiles for {request['target']}, isn't installed for {here}: {install}."
         raise Refused(text, "MP903")
 

@@ -71,7 +71,7 @@ export function probeProblem(interpreter: Interpreter, probe: Probe): string | u
     return `MagPy needs Python 3.11 or later; ${named} is ${major}.${minor}. Choose another interpreter.`;
   }
   if (installed === "False") {
-    return `MagPy is not installed in ${named}. Install it there (pip install magpy) or choose another interpreter.`;
+    return `MagPy is not installed in ${named}. Install it there (pip install magpy-lsp) or choose another interpreter.`;
   }
   return undefined;
 }

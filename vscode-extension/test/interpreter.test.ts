@@ -57,7 +57,7 @@ describe("probeProblem", () => {
     [{ code: 1, stdout: "", stderr: "Traceback\nSyntaxError: bad" }, "does not work: SyntaxError: bad."],
     [{ code: 0, stdout: "hello", stderr: "" }, "does not work: exit code 0."],
     [{ code: 0, stdout: "3.9 False\n", stderr: "" }, "is 3.9"],
-    [{ code: 0, stdout: "3.12 False\n", stderr: "" }, "pip install magpy"],
+    [{ code: 0, stdout: "3.12 False\n", stderr: "" }, "pip install magpy-lsp"],
   ])("describes the problem", (probe, expected) => {
     expect(probeProblem(interpreter, probe)).toContain(expected);
   });

@@ -58,9 +58,9 @@ def test_a_good_machine() -> None:
     [
         ({"python": {"version": [3, 9, 2]}}, "python", Status.FAIL, "virtual environment with Python 3.13"),
         ({"python": {"implementation": "PyPy"}}, "python", Status.FAIL, "virtual environment with Python 3.13"),
-        ({"magpy_core": {"version": "0.0.1"}}, "magpy", Status.FAIL, f"pip install magpy=={__version__}"),
-        ({"magpy_core": {"version": None}}, "magpy", Status.FAIL, "pip install magpy"),
-        ({"magpy_core": {"version": None, "error": "SyntaxError: x"}}, "magpy", Status.FAIL, "pip install magpy"),
+        ({"magpy_core": {"version": "0.0.1"}}, "magpy", Status.FAIL, f"pip install magpy-lsp=={__version__}"),
+        ({"magpy_core": {"version": None}}, "magpy", Status.FAIL, "pip install magpy-lsp"),
+        ({"magpy_core": {"version": None, "error": "SyntaxError: x"}}, "magpy", Status.FAIL, "pip install magpy-lsp"),
         ({"torch": {"version": None}}, "torch", Status.FAIL, "/v/bin/python -m pip install 'torch>=2.11,<2.16'"),
         ({"torch": {"version": None, "error": "OSError: libcudart"}}, "torch", Status.FAIL, "pip install 'torch"),
         ({"torch": {"version": "2.10.0"}}, "torch", Status.FAIL, "pip install 'torch>=2.11,<2.16'"),

@@ -26,7 +26,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(into)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    (wheel,) = into.glob("magpy-*.whl")
+    (wheel,) = into.glob("magpy_lsp-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(into / "unpacked")
     return into / "unpacked"
