@@ -61,7 +61,7 @@ $(VENV)/.dev-ready: $(VENV)/.run-ready pyproject.toml
 	$(BIN)/pip install --quiet -e ".[dev,examples]"
 	@touch $@
 
-# Inductor compiles C++ that includes Python.h. Without it the demo continues in plain Python and says so; the tests need it.
+# Inductor compiles C++ that includes Python.h. Without it the demo continues in eager mode and says so; the tests need it.
 HAS_COMPILER = { command -v "$${CXX:-g++}" || command -v clang++; } >/dev/null \
   && test -f "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -74,7 +74,7 @@ compiler: $(VENV)/.venv-made
 
 demo: export OMP_NUM_THREADS := 2
 demo: $(VENV)/.run-ready
-	@$(HAS_COMPILER) || echo "No C++ compiler or no Python.h: compiled regions fall back to plain Python (Debian: apt-get install g++ python3-dev)"
+	@$(HAS_COMPILER) || echo "No C++ compiler or no Python.h: compiled regions fall back to eager mode (Debian: apt-get install g++ python3-dev)"
 	$(BIN)/magpy-lsp check --exit-zero examples/char_gpt/train.py
 	$(BIN)/magpy-lsp run examples/char_gpt/train.py
 	@# small tensors gain nothing from two threads

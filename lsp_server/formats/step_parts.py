@@ -9,7 +9,7 @@ from lsp_server.formats.step_text import milliseconds
 from magpy_core.findings import StepPart, StepReport
 
 NOT_MEASURED = "-"
-HEAD = ("share %", "plain ms", "forward + backward", "compiled ms", "forward + backward", "speed-up")
+HEAD = ("share %", "plain ms", "forward + backward", "compiled ms", "forward + backward", "speedup")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PartRow:
     compiled: Split
     share: float | None = None
     is_certain: bool = True
-    """Whether the step's own difference is: a part of one that isn't has no speed-up of its own."""
+    """Whether the step's own difference is: a part of one that isn't has no speedup of its own."""
 
     @property
     def speedup(self) -> float | None:

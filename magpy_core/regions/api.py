@@ -194,13 +194,13 @@ def compile(
     ``dynamic``: None, a dimension or number that has changed between calls varies in the next capture. True, the dimensions
     of the tensors among the arguments and the integers there vary from the first capture on, where the engine can. False,
     dimensions never vary: each shape is another capture. ``mark_dynamic`` names single dimensions.
-    ``fullgraph``: raise GraphBreak instead of falling back to plain Python; decisions on tensors' data are tested after the
+    ``fullgraph``: raise GraphBreak instead of falling back to eager mode; decisions on tensors' data are tested after the
     graph of their path, which is undone if it took another path.
     ``options``: names and values of ``torch._inductor.config`` to compile with.
     ``same_random``: draw random numbers from the same stream as eager.
-    ``wait``: whether a call that needs a graph compiled by Inductor waits for it. If not, the program goes on in plain
-    Python while the graph is compiled beside it: the default, unless MAGPY_COMPILE is ``foreground`` in the environment.
-    Then, unless ``fullgraph`` is given, calls are timed with the compiled graph and in plain Python by turns, at most 200 of
+    ``wait``: whether a call that needs a graph compiled by Inductor waits for it. If not, the program goes on in eager
+    mode while the graph is compiled beside it: the default, unless MAGPY_COMPILE is ``foreground`` in the environment.
+    Then, unless ``fullgraph`` is given, calls are timed with the compiled graph and in eager mode by turns, at most 200 of
     each, and a graph that is slower is used no more (MP401).
     ``cuda_graphs``: on CUDA, compiled code without autograd (a whole training step, a call without gradients) is replayed as
     a CUDA graph where that is possible and measured to be faster (MP411). None: unless MAGPY_CUDA_GRAPHS is 0 in the

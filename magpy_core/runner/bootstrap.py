@@ -80,8 +80,8 @@ try:
         import magpy_core
 except ImportError:
     if request["root"] is None:
-        refuse("MagPy is not installed for %s: run `%s -m pip install magpy-lsp`, or choose another interpreter with --python."
-               % (this, sys.executable))
+        refuse("MagPy is not installed for %s: run `%s -m pip install magpy-lsp`, or choose another interpreter with "
+               "--python." % (this, sys.executable))
     import importlib.util
     spec = importlib.util.spec_from_file_location("magpy_core", os.path.join(request["root"], "__init__.py"))
     magpy_core = importlib.util.module_from_spec(spec)

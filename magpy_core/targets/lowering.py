@@ -54,7 +54,7 @@ class MissingTriton(ImportError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Compiling for a target needs Triton, which isn't installed: pip install triton (or the extra: magpy-lsp[triton])."
+            "Compiling for a target needs Triton, which is not installed: `pip install triton`, or `magpy-lsp[triton]`."
         )
 
 

@@ -51,9 +51,9 @@ async def test_a_compiled_run_says_how_it_is_going_and_what_it_has_gained(client
     ]
     assert found["lines"][3].startswith("compiling model: Net for ")
     assert [(bar["name"], bar["percent"], bar["figures"]) for bar in found["bars"]] == [
-        ("Net", 70.3, "70 %  1.74x"),
-        ("the rest", 15.4, "15 %  0.92x"),
-        ("AdamW", 14.3, "14 %  1.73x"),
+        ("Net", 70.3, "70%  1.74x"),
+        ("the rest", 15.4, "15%  0.92x"),
+        ("AdamW", 14.3, "14%  1.73x"),
     ]
     assert found["barsOf"] == "plain"
     lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})

@@ -128,7 +128,7 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
-    return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /Total: \d+ regions/.test(text);
+    return /final loss \d/.test(text) && /speedup +captures/.test(text) && /Total: \d+ regions/.test(text);
   }, "the program's last line and the table of regions");
   await until(
     () => page.evaluate(() => [...document.querySelectorAll(".terminal-resize-overlay")].every((overlay) => getComputedStyle(overlay).opacity === "0")),
@@ -401,7 +401,7 @@ export async function compares(window, { workspace }) {
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
-    return /plain Python/.test(text) && /torch\.compile +\d/.test(text);
+    return /eager mode/.test(text) && /torch\.compile +\d/.test(text);
   }, "the table of both engines");
   await window.shot("21-compared");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");

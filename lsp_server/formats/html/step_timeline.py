@@ -13,7 +13,7 @@ from lsp_server.formats.step_text import milliseconds
 from magpy_core.findings import StepReport, StepSample
 
 KINDS = {
-    "plain": "plain Python",
+    "plain": "eager mode",
     "compiled": "compiled",
     "mixed": "partly compiled",
     "waited": "waited for a recording or for compiled code",

@@ -57,7 +57,7 @@ class Arguments(AccessTracker):
                 self.facts.contents.read_all(node, site, carry=carry)
             budget -= natives.length(v)
             if budget < 0:
-                text = f"{HERE} passes a very large container to native code: too many elements for guards."
+                text = f"{HERE} passes a very large container to C code: too many elements to check."
                 self.journal.refuse(
                     "MP111", text, hint="Read only the elements that are needed, or keep the data in a tensor.", site=site
                 )

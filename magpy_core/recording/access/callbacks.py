@@ -177,7 +177,7 @@ class Callbacks(AccessTracker):
         self.formats |= reads is Reads.TEXT
         unknown = reads is Reads.ANYTHING and kind != kinds.SCALAR and getattr(fn, "__module__", "") in ("builtins", None)
         if unknown or is_a(fn, GETTERS) or kind in kinds.CONTAINERS or is_a(owner, (*MEMBER, property)):
-            text = f"{HERE} calls a native function from native code, on values that the monitor can't observe."
+            text = f"{HERE} calls a C function from C code, so MagPy can't see its arguments."
             hint = "Use a comprehension or a lambda: its reads are observed."
             self.journal.refuse("MP104", text, hint=hint, site=site)
         elif reads is not Reads.NOTHING:

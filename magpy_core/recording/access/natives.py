@@ -62,7 +62,11 @@ class Natives(AccessTracker):
         if is_a(obj, torch.Tensor) or obj is None or name not in ("__get__", "__set__", "__delete__"):
             return
         if name != "__get__" or lookup.class_lookup(type(obj), member.__name__)[0] is not member:
-            self.journal.refuse("MP104", f"{HERE} uses a slot that the object's class hides.", site=site)
+            self.journal.refuse(
+                "MP104",
+                f"{HERE} uses the slot `{member.__name__}`, but the class has another attribute of that name.",
+                site=site,
+            )
         else:
             self.access.reads.raw_attr(obj, member.__name__, site)
 

@@ -32,7 +32,7 @@ def test_the_chapter_is_there_with_a_step_only() -> None:
     assert chapter(None) == "" and "id='step'" not in page.text(Report("train.py"), view())
     text = page.text(Report("train.py", step=faster()), view())
     assert "<a href='#step'>Step</a>" in text and text.index("<h2 id='step'>") < text.index("<h2 id='regions'>")
-    assert "<p>41.2 ms compiled, 63.0 ms in plain Python (1.53x" in text and "class='number'>1.74x</td>" in text
+    assert "<p>41.2 ms compiled, 63.0 ms in eager mode (1.53x" in text and "class='number'>1.74x</td>" in text
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_each_step_is_a_point_with_the_shape_of_its_kind() -> None:
     assert [x for _, x, _ in found] == sorted(x for _, x, _ in found)
     assert found[1][2] < found[0][2] < found[3][2] < found[4][2], "longer is higher"
     assert "step 900: 52.0 ms, partly compiled" in text and "step 4,200" in text and "broke even" in text
-    assert "aria-label='Milliseconds of 6 steps, from step 1 to step 4,200: 2 plain Python, 2 compiled, 1 partly" in text
+    assert "aria-label='Milliseconds of 6 steps, from step 1 to step 4,200: 2 eager mode, 2 compiled, 1 partly" in text
     assert set(step_timeline.KINDS) == set(STEP_KINDS)
 
 

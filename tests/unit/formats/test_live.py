@@ -135,7 +135,7 @@ def test_words_for_speed_and_balance() -> None:
     assert speeds(faster()) == "24.3 steps/s compiled, 15.9 plain: 1.53x"
     assert speeds(replace(faster(), speedup_low=0.9)) == "24.3 steps/s compiled, 15.9 plain: not certain"
     assert speeds(LOST) == "24.3 steps/s compiled, 15.9 plain", "a gain that the clock would not show"
-    assert speeds(replace(faster(), compiled_ms=None)) == "15.9 steps/s in plain Python"
+    assert speeds(replace(faster(), compiled_ms=None)) == "15.9 steps/s in eager mode"
     assert speeds(replace(faster(), plain_ms=None)) == "24.3 steps/s compiled" and speeds(StepReport()) == ""
     assert standing(faster()) == "saved 41.0 s so far, broke even at step 210"
     assert standing(LOST) == "lost 3.1 s so far, even in about 140 more compiled steps"

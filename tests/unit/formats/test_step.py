@@ -93,7 +93,7 @@ def run_with(unused: Unused, **finding: Any) -> Report:
 @pytest.mark.parametrize("unused", get_args(Unused)[1:])
 def test_a_run_without_compiled_steps_says_why_in_one_line_to_act_on(unused: Unused) -> None:
     text = line(run_with(unused))
-    assert text.startswith("Step: 3.00 ms in plain Python; no step ran fully compiled: ") and WHY[unused] in text
+    assert text.startswith("Step: 3.00 ms in eager mode; no step ran fully compiled: ") and WHY[unused] in text
     assert "findings say" not in text and "\n" not in text
 
 
@@ -109,7 +109,7 @@ def test_few_compiled_steps_have_a_reason_too() -> None:
     report.step = StepReport(count=60, plain=57, compiled=3, plain_ms=3.0)
     assert "too few compiled steps to compare (3 of 60): compiled code of `Net` served only 3 of 60 calls" in line(report)
     report.step = StepReport(count=60, plain=5, compiled=3)
-    assert "which is too few: compiled code of `Net` served only 3" in line(report)
+    assert "too few to compare: compiled code of `Net` served only 3" in line(report)
 
 
 def test_a_program_without_regions_is_told_so() -> None:
@@ -138,7 +138,7 @@ def test_no_output_prints_a_gain_that_the_clock_would_not_show(step: StepReport)
 
 def test_the_whole_of_a_step_is_100_percent() -> None:
     at = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
-    assert cost([Finding("MP406", "m", at, cost_ms=2.0, step_ms=2.0)]) == "2 ms per step, 100 % of a step of 2 ms"
+    assert cost([Finding("MP406", "m", at, cost_ms=2.0, step_ms=2.0)]) == "2 ms per step, 100% of a step of 2 ms"
 
 
 def test_only_sums_of_the_same_passes_compare() -> None:
