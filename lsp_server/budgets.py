@@ -131,7 +131,7 @@ def unmeasured(report: Report, budgets: Budgets) -> list[Finding]:
     of = "the step" if whole else f"{limited[0].name}{more}"
     text = (
         f"`min-speedup` of {of} was not measured: a check compiles nothing. A compiled run "
-        "(`magpy-lsp run`) times compiled and plain steps and calls."
+        "(`magpy-lsp run`) times compiled and eager steps and calls."
     )
     at = location(limited[0], report)
     return [Finding("MP507", text, at, region=limited[0].id, severity_override=Severity.INFORMATION)]
@@ -243,7 +243,7 @@ def _step(report: Report, step: StepReport, least: float) -> Iterator[Finding]:
     elif step.speedup_high < least:
         interval = f"{step.speedup_low:.2f}x to {step.speedup_high:.2f}x"
         text = f"The speedup of the step is {interval} (95% confidence); its minimum is {least:g}x."
-        times = (Value("plain", f"{step.plain_ms} ms"), Value("compiled", f"{step.compiled_ms} ms"))
+        times = (Value("eager", f"{step.plain_ms} ms"), Value("compiled", f"{step.compiled_ms} ms"))
         yield Finding("MP506", text, at, values=times)
 
 

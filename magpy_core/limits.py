@@ -26,7 +26,7 @@ class Limits:
         "a training step takes about as long to compile, so that even a short script on a busy machine gets its code",
     )
     compile_share: float = _limit(
-        0.05, "of the program's processor time", "what a program can lose to compiling when no compiled code ever serves"
+        0.05, "of the program's processor time", "what a program can lose to compiling when no compiled code is ever used"
     )
     compile_check_interval: float = _limit(
         0.1, "seconds", "how far the compiler may exceed its share; each check costs 0.3 ms of processor time"
@@ -41,7 +41,7 @@ class Limits:
     record_share: float = _limit(
         0.04, "of the time the program has run", "1% more goes to what is not counted, such as observed calls"
     )
-    wasted_recordings: int = _limit(2, "recordings", "after so many that served no call, the smaller share applies")
+    wasted_recordings: int = _limit(2, "recordings", "after so many that fit no call, the smaller share applies")
     wasted_share: float = _limit(0.02, "of the time the program has run", "each call seems to take another path")
     most_gain: float = _limit(0.5, "of a call's time", "what compiling is assumed to save at most")
     wait_per_wasted: float = _limit(
@@ -57,7 +57,7 @@ class Limits:
     import_sizes: float = _limit(1.5, "seconds", "symbolic sizes import sympy and TorchDynamo once")
 
     # -- checking guards while compiled code is on its way (regions/policy/guard_backoff.py)
-    check_patience: int = _limit(32, "calls", "checks in a row that served nothing, before any call skips the check")
+    check_patience: int = _limit(32, "calls", "checks in a row that found nothing, before any call skips the check")
     check_share: float = _limit(0.005, "of a call in eager mode", "what waiting for compiled code may cost")
     longest_unchecked: int = _limit(64, "calls", "a call with another shape is recorded a few calls later")
     few_checks: int = _limit(8, "checks", "before that, it is not known how many calls captures fit")

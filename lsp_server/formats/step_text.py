@@ -26,10 +26,10 @@ def line(report: Report) -> str:
 
 
 def brief(step: StepReport) -> str:
-    """``step 41.2 ms compiled, 63.0 ms plain (1.53x)``; empty if not measured."""
+    """``step 41.2 ms compiled, 63.0 ms eager (1.53x)``; empty if not measured."""
     if step.compiled_ms is None or step.plain_ms is None:
         return ""
-    text = f"step {milliseconds(step.compiled_ms)} ms compiled, {milliseconds(step.plain_ms)} ms plain"
+    text = f"step {milliseconds(step.compiled_ms)} ms compiled, {milliseconds(step.plain_ms)} ms eager"
     return text if step.shown_speedup is None else f"{text} ({step.shown_speedup:.2f}x)"
 
 
@@ -56,11 +56,11 @@ def _saved_of(step: StepReport) -> str:
 
 
 def speeds(step: StepReport) -> str:
-    """``24.3 steps/s compiled, 15.9 plain: 1.53x``; empty if neither was measured."""
+    """``24.3 steps/s compiled, 15.9 eager: 1.53x``; empty if neither was measured."""
     compiled, plain = (ms and per_second(1e3 / ms) for ms in (step.compiled_ms, step.plain_ms))
     if not compiled or not plain or step.speedup is None:
         return f"{compiled} steps/s compiled" if compiled else f"{plain} steps/s in eager mode" if plain else ""
-    text = f"{compiled} steps/s compiled, {plain} plain"
+    text = f"{compiled} steps/s compiled, {plain} eager"
     if step.verdict == "unclear":
         return f"{text}: not certain"
     return text if step.shown_speedup is None else f"{text}: {step.shown_speedup:.2f}x"
@@ -110,11 +110,11 @@ def _times(step: StepReport, report: Report) -> str:
         return f"{plain or 'not measured'}; no step ran fully compiled{_reason(report)}"
     if step.compiled_ms is not None:
         compiled = f"{milliseconds(step.compiled_ms)} ms compiled"
-        return f"{compiled}; too few plain steps to compare ({step.plain:,} of {step.count:,})"
+        return f"{compiled}; too few eager steps to compare ({step.plain:,} of {step.count:,})"
     if plain:
         return f"{plain}; too few compiled steps to compare ({step.compiled:,} of {step.count:,}){_reason(report)}"
     ran = f"{step.plain:,} ran in eager mode and {step.compiled:,} compiled"
-    few = f"not measured: of {step.count:,} step{'' if step.count == 1 else 's'}; {ran}: too few to compare"
+    few = f"not measured: of {step.count:,} step{'' if step.count == 1 else 's'}, {ran}, too few to compare"
     return f"{few}{_reason(report)}"
 
 
@@ -147,7 +147,7 @@ _WHY: Mapping[Unused, str] = {
     "not loaded": "{name} is compiled, but loading its code would have cost more time than so short a run can gain: "
     "run it for longer, or again",
     "not served": "no later call of {name} was like the recorded one{where}",
-    "late": "compiled code of {name} served only {hits} of {calls}: run it for longer",
+    "late": "compiled code of {name} ran in only {hits} of {calls}: run it for longer",
 }
 _KINDS = ("step", "function", "module", "optimizer", "stretch")
 _EXPLAINS = ("MP1", "MP2", "MP9")

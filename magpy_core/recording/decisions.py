@@ -195,8 +195,8 @@ class Decisions(BasicTracker):
         for decision in left:
             decision.held = True
         for finding, use in self._cuts:
-            text = f"{use}: the compiled graph is not cut here, and writes nothing if the outcome differs."
-            hint = "No action needed if the outcome is nearly always the same: if not, the call runs again in eager mode."
+            text = f"{use}: the compiled graph is not cut here, and writes nothing if the result differs."
+            hint = "No action needed if the result is nearly always the same: if not, the call runs again in eager mode."
             self.journal.revise(finding, text, hint=hint, severity=Severity.INFORMATION)
 
     def _is_fixed(self, sym: Any) -> bool:

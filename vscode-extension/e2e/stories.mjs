@@ -236,7 +236,7 @@ export async function drawsGraph(window, { workspace }) {
 export async function drawsReferences(window) {
   const { frame, found } = await graphOf(window);
   await frame.locator("#kind").selectOption("references");
-  await waitForTab(window, /RefGraph/);
+  await waitForTab(window, /reads and writes/);
   await frame.locator("#search").fill("stages");
   await frame.locator("#search").press("Enter");
   await until(async () => /^1 of \d+/.test(await found.innerText()), "the object");

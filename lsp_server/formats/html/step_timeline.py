@@ -108,7 +108,7 @@ def _ticks(axes: _Axes) -> list[float]:
 
 def _medians(step: StepReport, axes: _Axes) -> Iterator[str]:
     """Both medians as lines; their names do not overlap, however close they are."""
-    lines = [(ms, name) for ms, name in ((step.plain_ms, "plain"), (step.compiled_ms, "compiled")) if ms]
+    lines = [(ms, name) for ms, name in ((step.plain_ms, "eager"), (step.compiled_ms, "compiled")) if ms]
     lines.sort()
     below = math.inf
     for ms, name in lines:

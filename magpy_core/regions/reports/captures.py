@@ -151,7 +151,7 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     if failure.source is None and failure.old == "as captured":
         changed = f"{failure.name[:1].upper()}{failure.name[1:]} went the other way"
     elif new == old:
-        changed = f"`{failure.name}` is another object than in the captured call, although both are {new}"
+        changed = f"`{failure.name}` is another object than before ({new})"
     else:
         changed = f"`{failure.name}` changed from {old} to {new}"
     if learned and failure.dims:

@@ -71,7 +71,7 @@ def test_only_the_largest_parts_have_a_colour_of_their_own() -> None:
 def test_the_bars_can_be_read_without_seeing_them() -> None:
     (label,) = re.findall(r"<svg[^>]* role='img' aria-label='([^']*)'", step_bars.picture({"": faster()}))
     assert label == (
-        "plain step 63.0 ms, Net: 44.3 ms (14.1 + 30.2, forward + backward), AdamW: 9.00 ms, the rest: 9.70 ms; "
+        "eager step 63.0 ms, Net: 44.3 ms (14.1 + 30.2, forward + backward), AdamW: 9.00 ms, the rest: 9.70 ms; "
         "compiled step 41.2 ms, Net: 25.5 ms (8.00 + 17.5, forward + backward), AdamW: 5.20 ms, the rest: 10.5 ms"
     )
 
@@ -98,7 +98,7 @@ def test_the_axis_starts_at_zero_unless_a_wait_would_flatten_the_rest() -> None:
     long = step_timeline.picture(faster())
     assert ">0</text>" not in long and ">1,000</text>" in long
     close = step_timeline.picture(replace(faster(), plain_ms=42.0))
-    plain, compiled = (re.search(rf"y='([\d.]+)'>{name}:", close) for name in ("plain", "compiled"))
+    plain, compiled = (re.search(rf"y='([\d.]+)'>{name}:", close) for name in ("eager", "compiled"))
     assert plain is not None and compiled is not None and float(compiled[1]) - float(plain[1]) >= 12, "names do not overlap"
 
 

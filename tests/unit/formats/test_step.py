@@ -60,7 +60,7 @@ def test_durations(seconds: float, shown: str) -> None:
 
 
 def test_brief_is_empty_unless_both_were_measured() -> None:
-    assert brief(faster()) == "step 41.2 ms compiled, 63.0 ms plain (1.53x)"
+    assert brief(faster()) == "step 41.2 ms compiled, 63.0 ms eager (1.53x)"
     assert brief(PLAIN) == brief(StepReport()) == ""
 
 
@@ -77,7 +77,7 @@ WHY: dict[Unused, str] = {
     "queued": "before the compiler came to `Net`",
     "not loaded": "run it for longer, or again",
     "not served": "no later call of `Net` was like the recorded one (MP106 at net.py:1)",
-    "late": "served only 3 of 60 calls",
+    "late": "ran in only 3 of 60 calls",
 }
 
 
@@ -107,9 +107,9 @@ def test_a_reason_that_is_a_fact_says_how_to_see_it() -> None:
 def test_few_compiled_steps_have_a_reason_too() -> None:
     report = run_with("late")
     report.step = StepReport(count=60, plain=57, compiled=3, plain_ms=3.0)
-    assert "too few compiled steps to compare (3 of 60): compiled code of `Net` served only 3 of 60 calls" in line(report)
+    assert "too few compiled steps to compare (3 of 60): compiled code of `Net` ran in only 3 of 60 calls" in line(report)
     report.step = StepReport(count=60, plain=5, compiled=3)
-    assert "too few to compare: compiled code of `Net` served only 3" in line(report)
+    assert "too few to compare: compiled code of `Net` ran in only 3" in line(report)
 
 
 def test_a_program_without_regions_is_told_so() -> None:
