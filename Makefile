@@ -36,7 +36,7 @@ help:
 	@echo "make bench      speed table and JSON    make docs      run the tour, build the site strictly"
 	@echo "make site       the pages as a site to read offline, in lsp_server/site (magpy-lsp docs --open)"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
-	@echo "make pictures   make the screenshots of README and documentation anew"
+	@echo "make pictures   make the screenshots of README and documentation again"
 
 # -------------------------------------------------------------- environment
 
@@ -162,7 +162,7 @@ vsix: vscode-extension/node_modules/.stamp
 e2e: $(VENV)/.dev-ready vsix
 	cd vscode-extension && MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
 
-# The pictures of README, documentation and walkthrough, made anew; some show times, so only on a quiet machine.
+# The pictures of README, documentation and walkthrough, made again; some show times, so only on a quiet machine.
 pictures: $(VENV)/.dev-ready vsix
 	cd vscode-extension && MAGPY_E2E_PICTURES=yes MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
 

@@ -60,7 +60,7 @@ def workflow_text(root: Path) -> str:
         folder="" if below == "." else _FOLDER.format(json.dumps(below)),
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         torch=f">={first},<{end}",
-        packages=" ".join([*packages, f"magpy=={__version__}"]),
+        packages=" ".join([*packages, f"magpy-lsp=={__version__}"]),
     )
 
 

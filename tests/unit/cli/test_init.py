@@ -199,7 +199,7 @@ def test_the_workflow_is_what_github_takes(project: Path) -> None:
     assert job["defaults"]["run"]["working-directory"] == "sub"
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert commands[1:] == [
-        f"python -m pip install -r requirements.txt magpy=={__version__}", "magpy-lsp check --format github"
+        f"python -m pip install -r requirements.txt magpy-lsp=={__version__}", "magpy-lsp check --format github"
     ]  # fmt: skip
 
 
