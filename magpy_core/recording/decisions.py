@@ -64,8 +64,8 @@ _IN_LIBRARY = (
     "The test is in a library, where the path ends: pass an argument that avoids it, or call it outside the region."
 )
 _BRANCH = (
-    "If both sides compute, use `torch.where(condition, a, b)`; if it only checks, prints or stops, do that outside the "
-    "region."
+    "If both sides compute, use `torch.where(condition, a, b)`; if the branch only checks, prints or stops, do that outside "
+    "the region."
 )
 _COMPILED_SIZE = _Message(
     "{read}: no compiled backend supports that.",
@@ -161,7 +161,7 @@ class Decisions(BasicTracker):
             _CODES[use],
             message.text.format(read=read),
             hint=message.hint or _around_branch(site or self.journal.site),
-            values=(Value("outcome", repr(outcome)),) if message.shows_outcome else (),
+            values=(Value("value", repr(outcome)),) if message.shows_outcome else (),
             site=site,
             severity=message.severity,
         )
