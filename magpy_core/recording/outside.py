@@ -218,7 +218,7 @@ class Outside(Tracker):
             code, text = "MP103", f"{does}, so the code around it can't be one compiled graph."
         else:
             code = "MP104"
-            text = f"calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded."
+            text = f"calls the native function `{name}`: MagPy doesn't know what it reads and changes."
         hint = _hint_to_declare(fn) if code == "MP104" else self._hint_to_move(name)
         self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)
 

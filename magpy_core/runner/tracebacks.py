@@ -106,7 +106,7 @@ def text_of(value: object, limit: int) -> str:
     try:
         text = str(getattr(value, "msg", None) or value)
     except BaseException:  # as Python, which shows `<exception str() failed>`
-        return f"<{type(value).__name__}, whose text can't be shown>"
+        return f"<{type(value).__name__}: its text can't be shown>"
     text = _SEQUENCE.sub("", text)
     text = "".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return " ".join(text.split())[:limit]

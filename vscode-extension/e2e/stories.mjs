@@ -50,7 +50,7 @@ export async function showsNoFacts(window, { workspace }) {
 export async function hoversOverFact(window) {
   await hover(
     window, undefined, "self.tokens_seen +=",
-    "MP301", "replay repeats it", /changed = self\.tokens_seen/, "Why:", "What to do:", "region model: GPT",
+    "MP301", "compiled calls do the same", /changed = self\.tokens_seen/, "Why:", "What to do:", "region model: GPT",
   );
   await window.shot("05-fact-hover");
   await endHover(window);

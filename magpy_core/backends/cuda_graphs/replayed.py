@@ -109,9 +109,8 @@ class Replayed:
         if before is not None:
             self._moving |= before.moved(inputs) - self._written
         if elsewhere := self._moving & self._written:
-            self.reason = (
-                f"{len(elsewhere)} output tensors get a new address on every call, and a CUDA graph needs fixed ones"
-            )
+            count = "1 output tensor gets" if len(elsewhere) == 1 else f"{len(elsewhere)} output tensors get"
+            self.reason = f"{count} a new address on every call, and a CUDA graph needs fixed ones"
         elif self._recordings == _MOST_RECORDINGS:
             self.reason = "input tensors get a new address on every call"
         else:

@@ -75,7 +75,7 @@ class Arguments(AccessTracker):
                     self.access.natives.call_getter(site, getter, (value,))
             else:
                 name = getattr(getter, "__name__", type(getter).__name__)
-                text = f"{HERE} passes `{name}` to native code, where its reads can't be observed."
+                text = f"{HERE} passes `{name}` to C code: MagPy can't see what reads it."
                 self.journal.refuse("MP104", text, hint="Use a lambda: its reads are observed.", site=site)
 
     def read_state(self, obj: Any, site: Any) -> None:

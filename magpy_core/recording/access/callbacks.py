@@ -218,7 +218,7 @@ class Callbacks(AccessTracker):
 
     def unobservable(self, site: Any, fn: Any) -> Callable[[], None]:
         """A function that refuses a call of ``fn``, whose result must be observed, by native code."""
-        text = f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not observed."
+        text = f"{HERE} calls `{policy.shown_name(fn)}` from C code: MagPy can't see its result."
         hint = "Use a comprehension or a lambda: its calls are observed."
         return lambda: self.journal.refuse("MP104", text, hint=hint, site=site)
 

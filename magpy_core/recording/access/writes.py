@@ -164,7 +164,9 @@ class Writes(AccessTracker):
         elif is_a(obj, torch.Tensor):
             known = self.refgraph.node(obj) is not None or obj not in self.ledger.ops.values
             if known and not lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
-                text = f"{HERE} sets an attribute of a tensor that existed before the region; replay can't repeat that."
+                text = (
+                    f"{HERE} sets an attribute of a tensor that existed before the region; compiled code can't repeat that."
+                )
                 hint = "Keep the value in an attribute of the module, or in a dict by the tensor's name."
                 self.journal.refuse("MP110", text, hint=hint, site=site)
         elif is_a(obj, (type, types.FunctionType)):
@@ -208,7 +210,7 @@ class Writes(AccessTracker):
         if node is None:
             return
         if (custom := custom_dict(obj)) is not None and custom is not obj:
-            text = f"{HERE} is set on {a_type(obj)}, whose `__dict__` is not a plain dict: replay can't repeat that."
+            text = f"{HERE} is set on {a_type(obj)}, whose `__dict__` is not a plain dict: compiled code can't repeat that."
             self.journal.refuse("MP110", text, hint=_ONE_BY_ONE, site=site)
         if name == "__dict__":
             text = f"{HERE} replaces the whole `__dict__`: compiled code can't repeat that."
@@ -275,7 +277,7 @@ class Writes(AccessTracker):
             self.basics.numbers.escape_all(site, value)  # native memory stores the exact number
             self.facts.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
-            text = f"{HERE} writes an item of {a_type(obj)} that existed before the region; replay can't repeat that."
+            text = f"{HERE} writes an item of {a_type(obj)} that existed before the region; compiled code can't repeat that."
             self.journal.refuse("MP110", text, hint="Keep the data in a tensor or a list, or write it outside.", site=site)
             return
         self.facts.classes.member(type(obj), "__setitem__", site)

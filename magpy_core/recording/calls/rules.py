@@ -145,7 +145,7 @@ class Rules(Tracker):
             root = self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source
             self.refgraph.read(self.sources.make("setting", root, ()), guard.EQUAL, abc.get_cache_token(), site)
         if is_a(cls, _PROTOCOL) and cls.__dict__.get("_is_protocol"):
-            text = f"{HERE} tests for the protocol `{cls.__name__}`, whose members guards can't check."
+            text = f"{HERE} tests for the protocol `{cls.__name__}`: MagPy can't check its members."
             self.journal.refuse("MP111", text, site=site, hint="Test for a class, or use `hasattr`.")
 
     @rule(getattr, hasattr)

@@ -65,7 +65,7 @@ class Scripts(Tracker):
 
     def asks_for_modes(self) -> NoReturn:
         """Native code is about to ask which modes are in force, and no event shows the answer: it must be the program's."""
-        text = f"{HERE} asks for torch's modes from native code, where its result is not observed."
+        text = f"{HERE} asks for torch's modes from C code: MagPy can't see the result."
         self._abort_without_modes(text, "Use a comprehension or a lambda: its calls are observed.")
 
     def tensors_from_native_code(self, cls: type) -> None:

@@ -115,11 +115,11 @@ def _effect_message(code: str, names: list[str]) -> str:
     are = "is" if len(names) == 1 else "are"
     if code == "MP305":
         done, repeated = _OUTPUT.get(names[0], ("writes a log record (`logging`)", "writes the same record"))
-        return f"The region {done} here; replay {repeated}."
+        return f"The region {done} here; a compiled call {repeated}."
     if code == "MP306":
-        return f"{what} {are} changed in place; the graph repeats it."
+        return f"{what} {are} changed in place; the graph does the same."
     verb = {"MP301": "written", "MP302": "changed", "MP303": "written", "MP304": "written"}[code]
-    return f"{what} {are} {verb} by the region; replay repeats it."
+    return f"{what} {are} {verb} here; compiled calls do the same."
 
 
 _NOT_MADE = ("absent", "None")  # what state is before the first call creates it
@@ -160,7 +160,7 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     if learned:
         text = f"{changed}: it may vary from now on, without another recompile."
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
-    others = f" ({more} other values changed too)" if more > 0 else ""
+    others = f" ({more} other value{'' if more == 1 else 's'} changed too)" if more > 0 else ""
     text = f"{changed}, so {region.name} was compiled again{others}."
     finding = Finding("MP201", text, place, hint=_recompile_hint(failure), region=region.id, values=values, path=path)
     is_repeated = any(

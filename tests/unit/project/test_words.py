@@ -48,7 +48,7 @@ PATTERNS = {
     r"\bserved? (no|nothing|each|few|all|the|calls|such|only)\b|\bserves (?!as\b)": "is used for",
     r"\bmistakes?\b": "error",
     r", which (no |nothing )?(guards?|replay|graphs?|a graph|capture|a capture)\b": "a sentence of its own, or nothing",
-    r", which (\w+ ){1,3}?can't\b|, which (\w+ ){1,3}can do\b": "a sentence of its own, or nothing",
+    r", (which|whose) (\w+ ){0,4}?can't\b|, which (\w+ ){1,3}can do\b": "a sentence of its own, or nothing",
     r"\btoo large a\b": "too large",
     r"\brecaptur|\bcaptured again\b": "recompiled, compiled again",
     r"\bsymbolic scalar|\bRefGraph\b(?!:)": "a word of the implementation",

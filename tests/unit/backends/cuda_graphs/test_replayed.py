@@ -209,7 +209,7 @@ def test_a_tensor_that_is_written_is_elsewhere_each_time(cuda: _Cuda) -> None:
     for weight in weights:
         replayed([weight, x])
         assert torch.equal(weight, x)
-    assert "1 output tensors get a new address" in replayed.reason and cuda.recordings == 0
+    assert "1 output tensor gets a new address" in replayed.reason and cuda.recordings == 0
 
 
 def test_a_recording_that_fails(cuda: _Cuda) -> None:
