@@ -36,7 +36,7 @@ help:
 	@echo "make bench      speed table and JSON    make docs      run the tour, build the site strictly"
 	@echo "make site       the pages as a site to read offline, in lsp_server/site (magpy-lsp docs --open)"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
-	@echo "make pictures   make the screenshots of README and documentation anew"
+	@echo "make pictures   make the screenshots of README and documentation again"
 
 # -------------------------------------------------------------- environment
 
@@ -61,7 +61,7 @@ $(VENV)/.dev-ready: $(VENV)/.run-ready pyproject.toml
 	$(BIN)/pip install --quiet -e ".[dev,examples]"
 	@touch $@
 
-# Inductor compiles C++ that includes Python.h. Without it the demo continues in plain Python and says so; the tests need it.
+# Inductor compiles C++ that includes Python.h. Without it the demo continues in eager mode and says so; the tests need it.
 HAS_COMPILER = { command -v "$${CXX:-g++}" || command -v clang++; } >/dev/null \
   && test -f "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -74,7 +74,7 @@ compiler: $(VENV)/.venv-made
 
 demo: export OMP_NUM_THREADS := 2
 demo: $(VENV)/.run-ready
-	@$(HAS_COMPILER) || echo "No C++ compiler or no Python.h: compiled regions fall back to plain Python (Debian: apt-get install g++ python3-dev)"
+	@$(HAS_COMPILER) || echo "No C++ compiler or no Python.h: compiled regions fall back to eager mode (Debian: apt-get install g++ python3-dev)"
 	$(BIN)/magpy-lsp check --exit-zero examples/char_gpt/train.py
 	$(BIN)/magpy-lsp run examples/char_gpt/train.py
 	@# small tensors gain nothing from two threads
@@ -162,7 +162,7 @@ vsix: vscode-extension/node_modules/.stamp
 e2e: $(VENV)/.dev-ready vsix
 	cd vscode-extension && MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
 
-# The pictures of README, documentation and walkthrough, made anew; some show times, so only on a quiet machine.
+# The pictures of README, documentation and walkthrough, made again; some show times, so only on a quiet machine.
 pictures: $(VENV)/.dev-ready vsix
 	cd vscode-extension && MAGPY_E2E_PICTURES=yes MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
 

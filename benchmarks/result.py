@@ -27,7 +27,7 @@ class Row:
     def shown(self, number: float | None) -> str:
         if number is None:
             return ""
-        formats = {"x": f"{number:.2f}x", "%": f"{number:.2f} %", "ms": f"{number:.0f} ms", "MB": f"{number:.0f} MB"}
+        formats = {"x": f"{number:.2f}x", "%": f"{number:.2f}%", "ms": f"{number:.0f} ms", "MB": f"{number:.0f} MB"}
         return formats.get(self.unit, f"{number:.2f} s")
 
     def to_json(self) -> dict[str, Any]:

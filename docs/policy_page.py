@@ -18,18 +18,18 @@ def page() -> str:
     return f"""# How a run decides
 
 A region is what MagPy captures as a unit: a training step, a module's call, an optimizer's step. At any time it is in one
-phase, which says what becomes of its calls. A capture whose guards hold always serves first; the phase is about the others.
+phase, which says what becomes of its calls. A capture whose guards hold is always used first; the phase is about the others.
 
-| phase | what becomes of a call that no capture serves |
+| phase | what becomes of a call that fits no capture |
 |---|---|
 {phases}
 {picture()}
 Recording and loading compiled code make the program wait, so both have a budget: a share of the time that the program has
-run, and more if the last run of the same command has shown that it pays back. Compiling goes on beside the program, in a
+run, and more if the last run of the same command has shown that it pays back. Compiling runs beside the program, in a
 process that takes what no one else uses, and a small share of the program's own processor time where every core is busy.
 
-Whether compiled code is faster is answered by one test, over calls, whole steps or windows of calls: compiled code and eager
-mode alternate, neighbours are compared, and the test looks at fixed numbers of pairs until the speed-up's 95 % interval
+Whether compiled code is faster is answered by one test, over calls, whole steps or windows of calls. Compiled code and eager
+mode alternate, neighbours are compared, and the test takes fixed numbers of pairs until the speedup's 95% interval
 does not contain 1. What is slower is retired: its calls run in eager mode again.
 
 ## Limits

@@ -88,7 +88,7 @@ def _matches(pattern: str, region: RegionSummary) -> bool:
 
 
 def check_budgets(report: Report, budgets: Budgets, *, compiled: bool) -> list[Finding]:
-    """A finding for each exceeded budget and, if the run was ``compiled``, for each speed-up that could not be measured."""
+    """A finding for each exceeded budget and, if the run was ``compiled``, for each speedup that could not be measured."""
     found: list[Finding] = []
     least = budgets.every.min_speedup
     if report.step is not None and report.step.speedup is not None:
@@ -120,7 +120,7 @@ def without_target(report: Report, budgets: Budgets) -> list[Finding]:
 
 
 def unmeasured(report: Report, budgets: Budgets) -> list[Finding]:
-    """One finding, at the first region with a minimum speed-up: a check compiles nothing, so it can't measure it."""
+    """One finding, at the first region with a minimum speedup: a check compiles nothing, so it can't measure it."""
     limited = [region for region in report.regions if _is_set(budgets.of(region).min_speedup)]
     whole = _is_set(budgets.every.min_speedup)
     if not limited and whole:
@@ -131,7 +131,7 @@ def unmeasured(report: Report, budgets: Budgets) -> list[Finding]:
     of = "the step" if whole else f"{limited[0].name}{more}"
     text = (
         f"`min-speedup` of {of} was not measured: a check compiles nothing. A compiled run "
-        "(`magpy-lsp run`) times compiled and plain steps and calls."
+        "(`magpy-lsp run`) times compiled and eager steps and calls."
     )
     at = location(limited[0], report)
     return [Finding("MP507", text, at, region=limited[0].id, severity_override=Severity.INFORMATION)]
@@ -226,24 +226,24 @@ def _is_set(limit: Limit) -> TypeGuard[float]:
 def _speedup(region: RegionSummary, least: float) -> Iterator[_Exceeded]:
     if region.speedup_low is None or region.speedup_high is None:
         why = "it was never compiled" if not region.hits else "it has too few steady calls"
-        yield "MP507", f"The speed-up of {region.name} (minimum {least:g}x) was not measured: {why} in this run.", ()
+        yield "MP507", f"The speedup of {region.name} (minimum {least:g}x) was not measured: {why} in this run.", ()
     elif region.speedup_high < least:
         interval = f"{region.speedup_low:.2f}x to {region.speedup_high:.2f}x"
-        text = f"The speed-up of {region.name} is {interval} (95 % confidence); its minimum is {least:g}x."
+        text = f"The speedup of {region.name} is {interval} (95% confidence); its minimum is {least:g}x."
         times = (("eager", f"{region.eager_ms} ms"), ("compiled", f"{region.compiled_ms} ms"))
         yield "MP506", text, times
 
 
 def _step(report: Report, step: StepReport, least: float) -> Iterator[Finding]:
-    """The finding for the step's speed-up: at the first region, since a step has no definition."""
+    """The finding for the step's speedup: at the first region, since a step has no definition."""
     at = location(report.regions[0], report) if report.regions else _NOWHERE
     if step.speedup_low is None or step.speedup_high is None:
-        text = f"The speed-up of the step (minimum {least:g}x) was not measured: too few steps were timed in this run."
+        text = f"The speedup of the step (minimum {least:g}x) was not measured: too few steps were timed in this run."
         yield Finding("MP507", text, at)
     elif step.speedup_high < least:
         interval = f"{step.speedup_low:.2f}x to {step.speedup_high:.2f}x"
-        text = f"The speed-up of the step is {interval} (95 % confidence); its minimum is {least:g}x."
-        times = (Value("plain", f"{step.plain_ms} ms"), Value("compiled", f"{step.compiled_ms} ms"))
+        text = f"The speedup of the step is {interval} (95% confidence); its minimum is {least:g}x."
+        times = (Value("eager", f"{step.plain_ms} ms"), Value("compiled", f"{step.compiled_ms} ms"))
         yield Finding("MP506", text, at, values=times)
 
 

@@ -26,7 +26,7 @@ class Limits:
         "a training step takes about as long to compile, so that even a short script on a busy machine gets its code",
     )
     compile_share: float = _limit(
-        0.05, "of the program's processor time", "what a program can lose to compiling when no compiled code ever serves"
+        0.05, "of the program's processor time", "what a program can lose to compiling when no compiled code is ever used"
     )
     compile_check_interval: float = _limit(
         0.1, "seconds", "how far the compiler may exceed its share; each check costs 0.3 ms of processor time"
@@ -39,12 +39,14 @@ class Limits:
     record_at_once: float = _limit(0.5, "seconds", "a first recording may come before nothing is gained")
     load_at_once: float = _limit(1.0, "seconds", "loading compiled code comes before a gain")
     record_share: float = _limit(
-        0.04, "of the time the program has run", "1 % more goes to what is not counted, such as observed calls"
+        0.04, "of the time the program has run", "1% more goes to what is not counted, such as observed calls"
     )
-    wasted_recordings: int = _limit(2, "recordings", "after so many that served no call, the smaller share applies")
+    wasted_recordings: int = _limit(2, "recordings", "after so many that fit no call, the smaller share applies")
     wasted_share: float = _limit(0.02, "of the time the program has run", "each call seems to take another path")
     most_gain: float = _limit(0.5, "of a call's time", "what compiling is assumed to save at most")
-    wait_per_wasted: float = _limit(4.0, "seconds per wasted second of compiling", "more is compiled as the program goes on")
+    wait_per_wasted: float = _limit(
+        4.0, "seconds per wasted second of compiling", "more is compiled as the program continues"
+    )
     most_ahead: float = _limit(3.0, "seconds", "spent before the run has lasted long enough, as the last run did")
     untimed_share: float = _limit(
         0.02, "of the last run's time", "ahead, for a region that it did not time: compiling may take the rest"
@@ -55,7 +57,7 @@ class Limits:
     import_sizes: float = _limit(1.5, "seconds", "symbolic sizes import sympy and TorchDynamo once")
 
     # -- checking guards while compiled code is on its way (regions/policy/guard_backoff.py)
-    check_patience: int = _limit(32, "calls", "checks in a row that served nothing, before any call skips the check")
+    check_patience: int = _limit(32, "calls", "checks in a row that found nothing, before any call skips the check")
     check_share: float = _limit(0.005, "of a call in eager mode", "what waiting for compiled code may cost")
     longest_unchecked: int = _limit(64, "calls", "a call with another shape is recorded a few calls later")
     few_checks: int = _limit(8, "checks", "before that, it is not known how many calls captures fit")
@@ -65,11 +67,11 @@ class Limits:
     paths: int = _limit(2, "paths", "captured whole; each that is tried runs up to the decision that differs")
     path_recordings: int = _limit(3, "recordings", "of calls that a path's guards allow, before it is compiled")
     calls_before_cut: int = _limit(8, "calls", "cutting a region's functions pays for what is called often")
-    captures_for_one_value: int = _limit(3, "captures", "more of a fragment, because of one value, serve few calls each")
+    captures_for_one_value: int = _limit(3, "captures", "more of a fragment, because of one value, fit few calls each")
     fewest_decisions: int = _limit(2, "decisions on data", "one has two outcomes, whose graphs are both captured")
 
     # -- comparing compiled code with eager mode (regions/timing/comparison.py, alternating_calls.py, regions/trial.py)
-    confidence: float = _limit(0.95, "of the speed-up's interval", "one verdict in twenty may be wrong")
+    confidence: float = _limit(0.95, "of the speedup's interval", "one verdict in twenty may be wrong")
     most_pairs: int = _limit(200, "pairs of timings", "the sign test's sums stay exact and quick")
     steady_calls: int = _limit(8, "calls", "nothing new was recorded or compiled in them, before calls alternate")
     latest_alternation: int = _limit(100, "calls", "from then on they alternate, whatever changes")

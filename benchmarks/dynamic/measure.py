@@ -114,7 +114,7 @@ def _parts(regions: list[Region]) -> list[Region]:
 def _is_decided(regions: list[Region]) -> bool:
     """Whether everything is compiled that is worth it, and it is known whether it pays."""
     captures = [capture for part in _parts(regions) for capture in part.captures]
-    compiles = any(capture.is_due for capture in captures)  # not those of stretches that are plain Python by now
+    compiles = any(capture.is_due for capture in captures)  # not those of stretches that run in eager mode by now
     return not compiles and None not in _pay(regions) and all(region.times.trial is None for region in regions)
 
 
@@ -125,7 +125,7 @@ def _pay(regions: list[Region]) -> list[bool | None]:
 
 
 def _state(regions: list[Region]) -> str:
-    """Why they run as plain Python, and what of their stretches is known."""
+    """Why they run in eager mode, and what of their stretches is known."""
     pay = _pay(regions)
     if pay:
         return "stretches pay" if all(pay) else "stretches are undecided" if None in pay else "stretches don't pay"

@@ -1,1 +1,1 @@
-"""Whether `magpy-lsp run` is ever noticeably slower than plain Python: whole processes of many programs, short and long."""
+"""Whether `magpy-lsp run` is ever noticeably slower than eager mode: whole processes of many programs, short and long."""

@@ -1,7 +1,7 @@
 """The wall time of `magpy-lsp run` against the plain script: whole processes, for programs of about 10, 30 and 120 seconds.
 
-Goal: at most 5 % and two seconds more than plain Python, whether or not the compiled code is ready before the program ends,
-and no slower than plain Python in the last tenth of the run. `MAGPY_BENCHMARK_SECONDS=10,30` chooses other lengths.
+Goal: at most 5% and two seconds more than eager mode, whether or not the compiled code is ready before the program ends,
+and no slower than eager mode in the last tenth of the run. `MAGPY_BENCHMARK_SECONDS=10,30` chooses other lengths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.timing import Samples, run_command
 _LENGTHS = tuple(int(n) for n in os.environ.get("MAGPY_BENCHMARK_SECONDS", "10,30,120").split(","))
 _RUNS = ("first run", "second run")  # which finds what the first one has compiled
 _ENOUGH_S = 1.0
-_SHORT = 30  # so short ones are run in plain Python behind the last run, too
+_SHORT = 30  # so short ones are run in eager mode behind the last run, too
 _NOISE = 1.05  # of medians of single steps
 
 

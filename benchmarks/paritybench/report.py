@@ -70,7 +70,7 @@ def markdown(records: list[Record], engines: list[str]) -> str:
     for key in next(iter(rows.values())):
         lines.append(f"| {key} | " + " | ".join(str(rows[engine][key]) for engine in engines) + " |")
     for label, part, whole in (("cases complete", "complete", "cases"), ("files complete", "files complete", "files")):
-        shares = [f"{100 * rows[e][part] / max(1, rows[e][whole]):.2f} %" for e in engines]
+        shares = [f"{100 * rows[e][part] / max(1, rows[e][whole]):.2f}%" for e in engines]
         lines.append(f"| **{label}** | " + " | ".join(shares) + " |")
     lines += ["", "Not counted: " + "; ".join(f"{n} {what}" for what, n in sorted(left_out(records).items())) + ".", ""]
     for outcome, text, found in failures(records, "magpy"):

@@ -19,7 +19,7 @@ _HEADER = """# transformers: one complete graph per architecture
 Written by `python -m benchmarks.transformers_sweep --markdown FILE`. Tiny random configurations, `backend="eager"`,
 `fullgraph=True`, eval and train mode, each call followed by a backward pass, three calls on fresh inputs; outputs, arguments
 afterwards, gradients, module state and the random state compared with eager (tolerance 1e-4, types and dtypes strict).
-Architectures that plain Python cannot run here, or runs differently each time, are not counted. The table compares the
+Architectures that eager mode cannot run here, or runs differently each time, are not counted. The table compares the
 engines on what both have run; the lists below it have everything that ran.
 
 transformers {transformers}, torch {torch}, Python {python}, CPU.

@@ -71,7 +71,7 @@ def markdown(records: list[Record]) -> str:
     rows = {column: summary(records, *column) for column in columns}
     for key in ("architectures", *OUTCOMES):
         lines.append(f"| {key} | " + " | ".join(str(rows[column][key]) for column in columns) + " |")
-    shares = [f"{100 * rows[c]['complete'] / max(1, rows[c]['architectures']):.1f} %" for c in columns]
+    shares = [f"{100 * rows[c]['complete'] / max(1, rows[c]['architectures']):.1f}%" for c in columns]
     lines += ["| **complete** | " + " | ".join(shares) + " |", ""]
     for engine in engines:  # one may have been run on more architectures than the other
         ran = [

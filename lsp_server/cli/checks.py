@@ -127,7 +127,7 @@ def _device(fact: Fact) -> Check:
         capability = ".".join(map(str, fact["capability"]))
         found = f"{fact['name']}{more}, compute capability {capability}, built for {fact['built_for']}"
         if fact["capability"][0] < 7:
-            meaning = "The GPU is too old for Triton; its regions run in plain Python."
+            meaning = "The GPU is too old for Triton; its regions run in eager mode."
             return Check("device", "Device", Status.WARN, found, meaning, "Use a GPU of compute capability 7.0 or newer.")
         return Check("device", "Device", Status.OK, found, "Regions on the GPU are compiled to Triton kernels.")
     if fact.get("error"):
@@ -208,7 +208,7 @@ def _inductor(facts: list[dict[str, Any]], ended: Fact, timeout: float) -> Itera
             meaning = "Regions can be compiled here."
             yield Check(id_, title, Status.OK, f"compiled a tiny graph in {fact['seconds']:.1f} s", meaning)
         elif fact["error"]:
-            meaning = "Compiling a tiny graph failed, so regions run in plain Python."
+            meaning = "Compiling a tiny graph failed, so regions run in eager mode."
             fix = "Fix the compiler, headers or Triton named above; `run --backend aot_eager` works without them."
             yield Check(id_, title, Status.FAIL, fact["error"], meaning, fix)
         else:

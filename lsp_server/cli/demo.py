@@ -28,7 +28,7 @@ def demo(into: str, *, check: Callable[[list[str]], int]) -> int:
     line = cut_line()
     click.echo(
         f"\nNext:\n"
-        f"  1. Open {shown} in your editor: {script.name}:{line} reads all logits into Python, which no graph can do.\n"
+        f"  1. Open {shown} in your editor: {script.name}:{line} reads all logits into Python, and that breaks the graph.\n"
         f"  2. Fix it: `clamp` changes nothing below the limit, so the `if` is not needed.\n"
         f"     Replace lines {line} and {line + 1} by\n"
         f"         {_FIXED}\n"

@@ -66,7 +66,7 @@ def kernels(args: list[str], options: Mapping[str, Any], launch: Launch = launch
 
 
 def _steps(options: Mapping[str, Any]) -> int:
-    """Two: enough for a capture of each region, and few, because the steps run as plain Python."""
+    """Two: enough for a capture of each region, and few, because the steps run in eager mode."""
     return 2 if options["steps"] is None else int(options["steps"])
 
 

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from lsp_server.cli.examples import Cli, epilog
 from lsp_server.cli.options import (
     PROGRAM_ARGS,
     SEVERITIES,
@@ -35,20 +36,24 @@ from lsp_server.cli.options import (
 )
 from magpy_core import __version__
 
-EPILOG = (
+STATUS = (
     "Exit status: 0 no findings at or above --fail-on, 1 findings, 2 usage or tool error, "
     "3 the program itself failed, 130 interrupted."
 )
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@click.group(context_settings=SETTINGS, epilog=EPILOG)
+@click.group(cls=Cli, context_settings=SETTINGS, epilog=epilog("", STATUS))
 @click.version_option(__version__, prog_name="magpy-lsp", message="%(prog)s %(version)s")
 def cli() -> None:
     """Show the operator graphs, guards and side effects of a PyTorch program, from one monitored run."""
 
 
-@cli.command(cls=ProgramCommand, epilog=EPILOG, short_help="Run a few steps under the monitor and print the findings.")
+@cli.command(
+    cls=ProgramCommand,
+    epilog=epilog("check", STATUS),
+    short_help="Run a few steps under the monitor and print the findings.",
+)
 @program_options
 @engine_option
 @steps_option("3")
@@ -64,7 +69,7 @@ def check(**options: Any) -> None:
     _program("check", options)
 
 
-@cli.command(cls=ProgramCommand, epilog=EPILOG)
+@cli.command(cls=ProgramCommand, epilog=epilog("run", STATUS))
 @program_options
 @steps_option("0")
 @compile_option
@@ -72,7 +77,7 @@ def check(**options: Any) -> None:
 @live_option
 @fail_on_option("error")
 def run(**options: Any) -> None:
-    """Run a program with its regions compiled and print the speed-up.
+    """Run a program with its regions compiled and print the speedup.
 
     The program's output is passed through. Findings of severity error or warning and a table of the regions follow it.
     """
@@ -82,7 +87,10 @@ def run(**options: Any) -> None:
 @cli.command(
     "compile",
     cls=ProgramCommand,
-    epilog="Exit status: 0 compiled, 2 nothing could be, usage or tool error, 3 the program itself failed, 130 interrupted.",
+    epilog=epilog(
+        "compile",
+        "Exit status: 0 compiled, 2 nothing could be, usage or tool error, 3 the program itself failed, 130 interrupted.",
+    ),
     short_help="Compile a program's code ahead of time, for `run`.",
 )
 @compile_options
@@ -101,7 +109,7 @@ def compile_command(**options: Any) -> None:
 
 @cli.command(
     cls=ProgramCommand,
-    epilog="Exit status: 0 listed, 2 usage or tool error, 3 the program itself failed.",
+    epilog=epilog("kernels", "Exit status: 0 listed, 2 usage or tool error, 3 the program itself failed."),
     short_help="List the GPU kernels of a program, without the GPU.",
 )
 @kernels_options
@@ -119,7 +127,7 @@ def kernels(**options: Any) -> None:
     sys.exit(show(click.get_current_context().meta[PROGRAM_ARGS], options))
 
 
-@cli.command(short_help="Find the project's programs; write [tool.magpy] and CI.")
+@cli.command(epilog=epilog("init"), short_help="Find the project's programs; write [tool.magpy] and CI.")
 @click.argument("path", type=click.Path(exists=True), default=".")
 @click.option("--force", is_flag=True, help="Replace the entrypoints of an existing [tool.magpy], and the workflow.")
 @click.option("--ci/--no-ci", default=True, show_default=True, help="Write .github/workflows/magpy.yml.")
@@ -137,7 +145,7 @@ def init(path: str, **options: Any) -> None:
     sys.exit(set_up(path, check=_check_status, **options))
 
 
-@cli.command(short_help="Copy an example into a new folder and check it.")
+@cli.command(epilog=epilog("demo"), short_help="Copy an example into a new folder and check it.")
 @click.option("--into", default="magpy-demo", show_default=True, metavar="DIR", help="The new folder for the example.")
 def demo(into: str) -> None:
     """Copy a small training script into a new folder, check it, and say what to do next.
@@ -149,7 +157,7 @@ def demo(into: str) -> None:
     sys.exit(show(into, check=_check_status))
 
 
-@cli.command(short_help="Compare two reports: findings, regions, kernels.")
+@cli.command(epilog=epilog("diff"), short_help="Compare two reports: findings, regions, kernels.")
 @click.argument("old")
 @click.argument("new")
 @click.option(
@@ -185,7 +193,7 @@ def diff(old: str, new: str, **options: Any) -> None:
     sys.exit(show(old, new, **options))
 
 
-@cli.command(short_help="Explain finding codes: what happened, what to do.")
+@cli.command(epilog=epilog("explain"), short_help="Explain finding codes: what happened, what to do.")
 @click.argument("codes", nargs=-1, metavar="[CODE]...")
 @click.option("--all", "everything", is_flag=True, help="Every code.")
 @click.option(
@@ -202,7 +210,7 @@ def explain(codes: tuple[str, ...], everything: bool, output_format: str, color:
     show(codes, everything, output_format, color)
 
 
-@cli.command(short_help="Show the documentation, without a network.")
+@cli.command(epilog=epilog("docs"), short_help="Show the documentation, without a network.")
 @click.argument("page", required=False)
 @click.option("--open", "in_browser", is_flag=True, help="Open the page of the built site in a browser, and print its path.")
 @click.option("--format", "output_format", type=click.Choice(("text", "markdown")), default="text", show_default=True)
@@ -217,7 +225,7 @@ def docs(page: str | None, in_browser: bool, output_format: str, color: str) -> 
     sys.exit(show(page, output_format, color, in_browser=in_browser))
 
 
-@cli.command()
+@cli.command(epilog=epilog("doctor"))
 @python_option
 @click.option("--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option(
@@ -235,12 +243,12 @@ def doctor(python: str | None, output_format: str, inductor: bool, timeout: floa
     sys.exit(run_checks(python, output_format, inductor=inductor, timeout=timeout, color=color))
 
 
-@cli.group(short_help="Show, empty, save or load the folder of compiled code.")
+@cli.group(epilog=epilog("cache"), short_help="Show, empty, save or load the folder of compiled code.")
 def cache() -> None:
     """Show, empty, save or load the folder that keeps compiled code from run to run."""
 
 
-@cache.command("info")
+@cache.command("info", epilog=epilog("cache info"))
 @click.option("--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True)
 def cache_info(output_format: str) -> None:
     """Print the folder, its size, how many graphs it holds, and the limit."""
@@ -249,7 +257,7 @@ def cache_info(output_format: str) -> None:
     show(output_format)
 
 
-@cache.command("clear")
+@cache.command("clear", epilog=epilog("cache clear"))
 def cache_clear() -> None:
     """Remove everything in it, without confirmation, and print how much was removed."""
     from lsp_server.cli.cache import clear
@@ -257,7 +265,7 @@ def cache_clear() -> None:
     clear()
 
 
-@cache.command("save")
+@cache.command("save", epilog=epilog("cache save"))
 @click.argument("file", type=click.Path(dir_okay=False))
 @python_option
 def cache_save(file: str, python: str | None) -> None:
@@ -271,7 +279,7 @@ def cache_save(file: str, python: str | None) -> None:
     save(file, python)
 
 
-@cache.command("load")
+@cache.command("load", epilog=epilog("cache load"))
 @click.argument("file", type=click.Path(dir_okay=False))
 @python_option
 def cache_load(file: str, python: str | None) -> None:
@@ -286,7 +294,7 @@ def cache_load(file: str, python: str | None) -> None:
     load(file, python)
 
 
-@cli.command()
+@cli.command(epilog=epilog("server"))
 @click.option("--stdio", is_flag=True, help="Accepted for compatibility with clients; stdio is the only transport.")
 def server(stdio: bool) -> None:
     """Start the language server on stdin and stdout (editors do this)."""

@@ -221,7 +221,7 @@ def compile_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--compile",
         type=click.Choice(("background", "foreground")),
-        help="background: the program runs as plain Python while Inductor compiles in the background; foreground: it waits. "
+        help="background: the program runs in eager mode while Inductor compiles in the background; foreground: it waits. "
         "[default: background; with --steps: foreground]",
     )(command)
 
@@ -240,8 +240,8 @@ def live_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--live/--no-live",
         default=True,
         show_default=True,
-        help="In a terminal, show below the program's output how the run is going: steps per second, loss, speed-up, what "
-        "is being compiled.",
+        help="In a terminal, show the run's progress below the program's output: steps per second, loss, speedup, what is "
+        "being compiled.",
     )(command)
 
 

@@ -55,15 +55,15 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
     if region.speedup is not None and region.eager_ms is not None and region.compiled_ms is not None:
         interval = ""
         if region.speedup_low is not None and region.speedup_high is not None:
-            interval = f" ({region.speedup_low:.2f}x to {region.speedup_high:.2f}x with 95 % confidence)"
+            interval = f" ({region.speedup_low:.2f}x to {region.speedup_high:.2f}x with 95% confidence)"
         lines.append(
-            f"- {region.speedup:.2f}x{interval}: {region.eager_ms:.3g} ms plain, {region.compiled_ms:.3g} ms compiled"
+            f"- {region.speedup:.2f}x{interval}: {region.eager_ms:.3g} ms eager, {region.compiled_ms:.3g} ms compiled"
         )
     part = row_of(run.step, region.id)
     if run.step is not None and part is not None and part.share is not None:
         lines.append(f"- {_part(part, run.step)}")
     if region.recompiles:
-        lines.append(f"- recaptured because of {_changes(region.recompiles)}")
+        lines.append(f"- recompiled because of {_changes(region.recompiles)}")
     if run.kernels is not None:
         from lsp_server.formats.kernels import of_region  # here, so that the server starts faster
 
@@ -73,10 +73,10 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
 
 def _part(part: PartRow, step: StepReport) -> str:
     """The region's share of a step, and the speedup of the whole step."""
-    measured = ((part.plain, "plain"), (part.compiled, "compiled"))
+    measured = ((part.plain, "eager"), (part.compiled, "compiled"))
     times = ", ".join(f"{split.total_text} ms {how}{split.note}" for split, how in measured if split.total is not None)
     whole = f"; the whole step: {step.shown_speedup:.2f}x" if step.shown_speedup is not None else ""
-    return f"{part.share:.0f} % of the {share_of(step)} step: {times}{whole}"
+    return f"{part.share:.0f}% of the {share_of(step)} step: {times}{whole}"
 
 
 def _changes(recompiles: Sequence[Recompile]) -> str:

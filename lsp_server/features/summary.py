@@ -21,7 +21,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def region_line(region: RegionSummary) -> str:
-    """``1 graph · 0 breaks · 14 guards · 2 side effects``, with the speed-up if measured."""
+    """``1 graph · 0 breaks · 14 guards · 2 side effects``, with the speedup if measured."""
     if region.engine == "dynamo":  # its versions run several graphs, and it reports no side effects
         parts = ["torch.compile", count(region.graphs, "graph"), count(region.graph_breaks, "break")]
         parts += [count(len(region.recompiles), "recompile"), count(region.guards, "guard")]
@@ -42,7 +42,7 @@ def _times(region: RegionSummary) -> list[str]:
 
 
 def total_line(regions: Iterable[RegionSummary], step: StepReport | None = None) -> str:
-    """The same for all regions of a program. Speed-up: the step's, or if none was measured all regions', with times weighted
+    """The same for all regions of a program. Speedup: the step's, or if none was measured all regions', with times weighted
     by calls."""
     seen = list(regions)
     parts = [

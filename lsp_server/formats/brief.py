@@ -18,7 +18,7 @@ _SIZE = re.compile(r"\.(shape|stride\(\))(\[\d+\])?$")
 
 
 def lines(report: Report, view: View) -> Iterator[Text]:
-    """The step's speed-up, where it was measured, is in the line of the step."""
+    """The step's speedup, where it was measured, is in the line of the step."""
     yield from each(report, view, _line)
 
 
@@ -32,7 +32,7 @@ def _line(region: RegionSummary, view: View) -> Text:
         text.append(", ".join(_of_torch_compile(region)))
         return text
     if not region.captures:
-        text.append("no graph, it runs as plain Python", "yellow")
+        text.append("no graph, it runs in eager mode", "yellow")
         return text
     text.append(*_graph(region))
     text.append("".join(f", {part}" for part in _figures(region)))

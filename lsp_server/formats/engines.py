@@ -50,9 +50,9 @@ def pairs(report: Report) -> list[Pair]:
 
 
 def rows(pair: Pair) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The name of an engine, and its figures in the order of ``HEAD``; the time of plain Python comes first."""
+    """The name of an engine, and its figures in the order of ``HEAD``; the time of eager mode comes first."""
     if pair.eager_ms is not None:
-        yield "plain Python", (*("" for _ in HEAD[:-1]), ms(pair.eager_ms))
+        yield "eager mode", (*("" for _ in HEAD[:-1]), ms(pair.eager_ms))
     for engine, name in NAMES.items():
         region = pair.engines.get(engine)
         if region is None:

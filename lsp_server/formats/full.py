@@ -39,9 +39,10 @@ def _block(finding: Finding, view: View) -> Iterator[Text]:
         yield Text(f"    {more.rstrip()}")
     yield from _excerpt(finding, view)
     yield _note("why", code.reason)
-    if finding.values:
-        shown = ", ".join(f"{clean(v.name)} = {shorten(first_line(v.repr), 60)}" for v in finding.values)
-        yield _note("with", shown)
+    # the underlined expression, or the name of the function that it calls, is in the message
+    values = [v for v in finding.values if v.name not in ("expression", "call") or v.repr not in finding.message]
+    if values:
+        yield _note("with", ", ".join(f"{clean(v.name)} = {shorten(first_line(v.repr), 60)}" for v in values))
     if spent := cost([finding]):
         yield _note("cost", spent)
     if advice := clean(finding.advice):

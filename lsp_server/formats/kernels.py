@@ -185,7 +185,7 @@ def notes(report: TargetReport, view: View) -> Iterator[Text]:
     """What the figures are, and which regions are missing."""
     yield Text()
     rates = f"{report.bandwidth / 1e12:g} TB/s and its peak FLOP/s"
-    yield Text(f"µs: the least that a launch can take by the published figures of {report.device} ({rates}),", "dim")
+    yield Text(f"µs: a lower bound for a launch, by the published figures of {report.device} ({rates}),", "dim")
     yield Text(f"and never less than {report.launch_us:g} µs. An estimate: nothing ran on the device.", "dim")
     for problem in report.problems:
         yield Text.assemble((f"{clean(problem.region)} is not listed: ", "bold yellow"), clean(problem.message))

@@ -32,8 +32,8 @@ class Bar:
 
     @property
     def figures(self) -> str:
-        """``61 %  2.10x``"""
-        return f"{self.percent:3.0f} %" + (f"  {self.speedup}" if self.speedup else "")
+        """``61%  2.10x``"""
+        return f"{self.percent:3.0f}%" + (f"  {self.speedup}" if self.speedup else "")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _figures(message: Mapping[str, Any]) -> _Figures:
         rate=now + _kind(float(message["compiled"])) if now else "",
         speeds=step_text.speeds(report),
         standing=step_text.standing(report),
-        result=step_text.gained(report) or "not measured: too few steps ran both compiled and as plain Python",
+        result=step_text.gained(report) or "not measured: too few steps ran both compiled and in eager mode",
         bars=bars,
         bars_of=share_of(report) if bars else "",
     )

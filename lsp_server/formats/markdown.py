@@ -39,7 +39,7 @@ def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) ->
         parts.append(f"<details><summary>Parts of a step (share: of the {share_of(step)} step)</summary>")
         parts += [table(("part", *HEAD), _parts(step)), "</details>"]
     if report.regions:
-        head = ("region", "calls", "captures", "graph", "guards", "side effects", "eager ms", "compiled ms", "speed-up")
+        head = ("region", "calls", "captures", "graph", "guards", "side effects", "eager ms", "compiled ms", "speedup")
         rows_of_regions = table(head, (_region(r, view) for r in report.regions))
         number = len(report.regions)
         if engines.compared(report):

@@ -28,7 +28,7 @@ def table(report: Report, view: View) -> Table:
     )
     shown.add_column("region", overflow="fold", min_width=12)
     # headings have two lines, so that the table fits in 80 columns
-    for name in ("calls", "eager\nms", "compiled\nms", "guards\nms", "speed-up", "captures", "recompiles", "after\nstep 3"):
+    for name in ("calls", "eager\nms", "compiled\nms", "guards\nms", "speedup", "captures", "recompiles", "after\nstep 3"):
         shown.add_column(name, justify="right", no_wrap=True)
     for region in report.regions:
         program = f" in {clean(region.entrypoint)}" if region.entrypoint else ""

@@ -9,7 +9,7 @@ from lsp_server.formats.step_text import milliseconds
 from magpy_core.findings import StepPart, StepReport
 
 NOT_MEASURED = "-"
-HEAD = ("share %", "plain ms", "forward + backward", "compiled ms", "forward + backward", "speed-up")
+HEAD = ("share %", "eager ms", "forward + backward", "compiled ms", "forward + backward", "speedup")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Split:
 
 @dataclass(frozen=True)
 class PartRow:
-    """One row. ``share``: percent of the plain step, or of the compiled one if only that was measured."""
+    """One row. ``share``: percent of the eager step, or of the compiled one if only that was measured."""
 
     name: str
     region: str
@@ -52,7 +52,7 @@ class PartRow:
     compiled: Split
     share: float | None = None
     is_certain: bool = True
-    """Whether the step's own difference is: a part of one that isn't has no speed-up of its own."""
+    """Whether the step's own difference is: a part of one that isn't has no speedup of its own."""
 
     @property
     def speedup(self) -> float | None:
@@ -88,7 +88,7 @@ def row_of(step: StepReport | None, region: str) -> PartRow | None:
 
 def share_of(step: StepReport) -> str:
     """The step that the shares refer to."""
-    return "plain" if step.plain_ms else "compiled"
+    return "eager" if step.plain_ms else "compiled"
 
 
 def _splits(part: StepPart) -> tuple[Split, Split]:

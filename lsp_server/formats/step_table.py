@@ -48,7 +48,7 @@ def _table(step: StepReport) -> Table:
     shown.add_column("part", overflow="fold", min_width=12)
     # headings have two lines, so that the table fits in 80 columns
     passes = "forward +\nbackward"
-    for name in ("share\n%", "plain\nms", passes, "compiled\nms", passes, "speed-up"):
+    for name in ("share\n%", "eager\nms", passes, "compiled\nms", passes, "speedup"):
         shown.add_column(name, justify="right", no_wrap=True)
     for row in rows(step):
         *figures, speedup = row.cells

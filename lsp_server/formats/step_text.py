@@ -15,7 +15,7 @@ _SHOWN_S = 0.05  # shorter waits and savings are noise in a run that lasts secon
 
 
 def line(report: Report) -> str:
-    """``Step: 41.2 ms compiled, 63.0 ms in plain Python (1.53x, ...). Saved ...``; empty for a report without a step."""
+    """``Step: 41.2 ms compiled, 63.0 ms in eager mode (1.53x, ...). Saved ...``; empty for a report without a step."""
     step = report.step
     if step is None:
         return ""
@@ -36,10 +36,10 @@ def _verified(report: Report) -> str:
 
 
 def brief(step: StepReport) -> str:
-    """``step 41.2 ms compiled, 63.0 ms plain (1.53x)``; empty if not measured."""
+    """``step 41.2 ms compiled, 63.0 ms eager (1.53x)``; empty if not measured."""
     if step.compiled_ms is None or step.plain_ms is None:
         return ""
-    text = f"step {milliseconds(step.compiled_ms)} ms compiled, {milliseconds(step.plain_ms)} ms plain"
+    text = f"step {milliseconds(step.compiled_ms)} ms compiled, {milliseconds(step.plain_ms)} ms eager"
     return text if step.shown_speedup is None else f"{text} ({step.shown_speedup:.2f}x)"
 
 
@@ -66,11 +66,11 @@ def _saved_of(step: StepReport) -> str:
 
 
 def speeds(step: StepReport) -> str:
-    """``24.3 steps/s compiled, 15.9 plain: 1.53x``; empty if neither was measured."""
+    """``24.3 steps/s compiled, 15.9 eager: 1.53x``; empty if neither was measured."""
     compiled, plain = (ms and per_second(1e3 / ms) for ms in (step.compiled_ms, step.plain_ms))
     if not compiled or not plain or step.speedup is None:
-        return f"{compiled} steps/s compiled" if compiled else f"{plain} steps/s in plain Python" if plain else ""
-    text = f"{compiled} steps/s compiled, {plain} plain"
+        return f"{compiled} steps/s compiled" if compiled else f"{plain} steps/s in eager mode" if plain else ""
+    text = f"{compiled} steps/s compiled, {plain} eager"
     if step.verdict == "unclear":
         return f"{text}: not certain"
     return text if step.shown_speedup is None else f"{text}: {step.shown_speedup:.2f}x"
@@ -113,18 +113,18 @@ def duration(seconds: float) -> str:
 
 
 def _times(step: StepReport, report: Report) -> str:
-    plain = f"{milliseconds(step.plain_ms)} ms in plain Python" if step.plain_ms is not None else ""
+    plain = f"{milliseconds(step.plain_ms)} ms in eager mode" if step.plain_ms is not None else ""
     if step.compiled_ms is not None and step.speedup is not None:
         return f"{milliseconds(step.compiled_ms)} ms compiled, {plain}{_verdict(step)}"
     if not step.compiled:
         return f"{plain or 'not measured'}; no step ran fully compiled{_reason(report)}"
     if step.compiled_ms is not None:
         compiled = f"{milliseconds(step.compiled_ms)} ms compiled"
-        return f"{compiled}; too few plain steps to compare ({step.plain:,} of {step.count:,})"
+        return f"{compiled}; too few eager steps to compare ({step.plain:,} of {step.count:,})"
     if plain:
         return f"{plain}; too few compiled steps to compare ({step.compiled:,} of {step.count:,}){_reason(report)}"
-    ran = f"{step.plain:,} ran as plain Python and {step.compiled:,} compiled"
-    few = f"not measured: of {step.count:,} step{'' if step.count == 1 else 's'}, {ran}, which is too few"
+    ran = f"{step.plain:,} ran in eager mode and {step.compiled:,} compiled"
+    few = f"not measured: of {step.count:,} step{'' if step.count == 1 else 's'}, {ran}, too few to compare"
     return f"{few}{_reason(report)}"
 
 
@@ -133,10 +133,10 @@ def _verdict(step: StepReport) -> str:
     if low is None or high is None:
         return ": too few steps to compare them"
     if step.verdict == "unclear":
-        return f": no measurable difference (95 % interval {low:.2f}x to {high:.2f}x)"
+        return f": too noisy to tell which is faster ({low:.2f}x to {high:.2f}x)"
     if step.shown_speedup is None:
         return ": compiled steps are faster, but the run was not"
-    interval = f"{step.shown_speedup:.2f}x, 95 % interval {low:.2f} to {high:.2f}"
+    interval = f"{step.shown_speedup:.2f}x, 95% interval {low:.2f} to {high:.2f}"
     return f": compiled is slower ({interval})" if step.verdict == "slower" else f" ({interval})"
 
 
@@ -159,7 +159,7 @@ _WHY: Mapping[Unused, str] = {
     "not loaded": "{name} is compiled, but loading its code would have cost more time than so short a run can gain: "
     "run it for longer, or again",
     "not served": "no later call of {name} was like the recorded one{where}",
-    "late": "compiled code of {name} served only {hits} of {calls}: run it for longer",
+    "late": "compiled code of {name} ran in only {hits} of {calls}: run it for longer",
 }
 _KINDS = ("step", "function", "module", "optimizer", "stretch")
 _EXPLAINS = ("MP1", "MP2", "MP9")

@@ -126,7 +126,7 @@ def is_each_time(finding: Finding) -> bool:
 
 
 def cost(findings: Sequence[Finding]) -> str:
-    """The measured cost of findings of one code, or what limits it: ``0.52 ms per step, 4.3 % of a step of 12.1 ms``.
+    """The measured cost of findings of one code, or what limits it: ``0.52 ms per step, 4.3% of a step of 12.1 ms``.
 
     Empty if neither was measured."""
     costs = [finding.cost_ms for finding in findings if finding.cost_ms is not None]
@@ -135,7 +135,7 @@ def cost(findings: Sequence[Finding]) -> str:
         limits = [finding.at_most_ms for finding in findings if finding.at_most_ms is not None]
         if not limits:
             return ""
-        return f"at most {_per_step(max(limits), step)} (the time of its region in plain Python)"
+        return f"at most {_per_step(max(limits), step)} (what its region takes: fixing this can't save more)"
     if is_each_time(findings[0]):
         again = max(costs)
         steps = f", as long as {count(round(again / step), 'step')}" if step and again > 1.5 * step else ""
@@ -145,7 +145,7 @@ def cost(findings: Sequence[Finding]) -> str:
 
 def _per_step(ms: float, step: float | None, what: str = "") -> str:
     part = 100 * ms / step if step else 0.0
-    share = f", {100 if part >= 99.5 else f'{part:.2g}'} % of a step of {_time(step)}" if step else ""
+    share = f", {100 if part >= 99.5 else f'{part:.2g}'}% of a step of {_time(step)}" if step else ""
     return f"{_time(ms)} per step{what}{share}"
 
 

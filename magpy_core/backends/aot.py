@@ -55,7 +55,7 @@ class AotBackend:
             return self._compile(gm, inputs, same_random, tuning, checked)
         except Unsupported:
             raise
-        except Exception as error:  # a compiler may raise anything; the program continues as plain Python
+        except Exception as error:  # a compiler may raise anything; the program continues in eager mode
             raise Unsupported("MP902", _reason(self.name, error)) from error
 
     def _compile(

@@ -2,7 +2,7 @@
 
 Inductor's CPU kernels check only indices (negative ones count from the end) and most integer divisors. A check is an index
 that is out of bounds exactly if the data is invalid: then the compiled graph raises, its results are discarded, and the
-program runs as plain Python, which raises the proper exception. Key function: `write_checks`.
+program runs in eager mode, which raises the proper exception. Key function: `write_checks`.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
     passed = {id(value) for value in inputs}
     with_history = [i for i, out in enumerate(outputs) if _has_history(out) and id(out) not in passed]
     if kept := [outputs[i] for i in with_history if not is_freed([outputs[i]])]:
-        text = "A result of a region with a backward pass can be differentiated, which a compiled graph can't support."
+        text = "A result of a region with a backward pass can still be differentiated: a compiled graph can't support that."
         raise (Unsupported if all(_depends_on_one(value, passed) for value in kept) else _OwnHistory)("MP902", text)
     return Differentiated(graph, [f.detach() if isinstance(f, torch.Tensor) else f for f in fakes], with_history)
 

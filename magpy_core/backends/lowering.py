@@ -248,7 +248,7 @@ class Lowering:
             if all(s.type is int for s in scalars):
                 return self._with_symbols(node, args, kwargs)
             # Inductor passes a symbolic float to its kernels as float32, so only an int is exact.
-            text = "takes a varying Python float, which the backend can't pass without a recompile."
+            text = "takes a Python float that varies: the backend would recompile for each value."
             raise Unsupported("MP902", f"{operator_name(node)} {text}") from None
         self._verify(node, expected, result)
         return result

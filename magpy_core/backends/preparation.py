@@ -64,13 +64,13 @@ def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> 
         if node.args[0] in inputs:
             return f"`{name}` of a tensor from outside may access memory outside its elements."
     if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard distinguishes these
-        return "`detach_` detaches a tensor from outside from autograd, which no compiled graph can do."
+        return "`detach_` detaches a tensor from outside from autograd: a compiled graph can't do that."
     if name == "_assert_async":
         return "`_assert_async` raises what no result depends on, so compilers leave it out."
     if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
         return f"torch compiles `{name}` incorrectly."
     if _drops_all(node, name):
-        return f"`{name}` has the rate 1: compiled code draws random numbers, but plain Python draws none."
+        return f"`{name}` has the rate 1: compiled code draws random numbers, but eager mode draws none."
     if _drops_between_layers(node) and _on_a_device(inputs.values()):
         return f"`{name}` with dropout draws random numbers on a device that compiled code can't draw."
     if name.startswith("_foreach_") and name.endswith("_"):

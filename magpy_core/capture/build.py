@@ -231,7 +231,7 @@ class Capture:
         return self.stage == self._graphs.last_stage
 
     def ran_plain(self, seconds: float, calls: int = 1) -> None:
-        """Calls that the capture fits ran as plain Python, because its graphs are being compiled in the background."""
+        """Calls that the capture fits ran in eager mode, because its graphs are being compiled in the background."""
         self._graphs.ran_plain(seconds, calls)
 
     @property
@@ -241,7 +241,7 @@ class Capture:
 
     @property
     def plain_calls(self) -> int:
-        """How many calls ran as plain Python for that reason."""
+        """How many calls ran in eager mode for that reason."""
         return self._graphs.awaited.calls
 
     @property

@@ -165,7 +165,7 @@ class CodeWriter:
         writer = ReplayWriter(w, values)
         result, replay = writer.values(plan)
         self._write_conditions(inputs)
-        # nothing outside has changed yet: after any failure, plain Python can run the call from its beginning
+        # nothing outside has changed yet: after any failure, eager mode can run the call from its beginning
         failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
         # what communicates is in the last segment, so none has when a segment is not ready
         failed += ["except NotReady:", f"    {undo}return NotRun.NOT_READY", "except Exception:"]
@@ -177,7 +177,7 @@ class CodeWriter:
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
         check = self._check_replaced(writer) if self.undo.is_complete else []
         graph = [*before, "try:", *(f"    {line}" for line in [*graph, *writer.lines, *check] or ["pass"]), *failed]
-        # plain Python raises, so that the traceback shows the program's frames
+        # eager mode raises, so that the traceback shows the program's frames
         return graph, [*replay, f"{undo}return NotRun.RAISES" if plan.raises else f"return {result}"]
 
     def _check_replaced(self, writer: ReplayWriter) -> list[str]:

@@ -16,7 +16,7 @@ def evaluator(
     nodes: tuple[torch.fx.Node, ...], wanted: list[torch.fx.Node]
 ) -> tuple[list[torch.fx.Node], Callable[..., Any]]:
     """The graph inputs that a condition takes, and a function that computes the ``wanted`` values from them; it returns None
-    if that raises (the program would raise too, or take another path earlier), and the call runs as plain Python."""
+    if that raises (the program would raise too, or take another path earlier), and the call runs in eager mode."""
     segment = Segment(list(nodes), outputs=wanted)
     own = set(nodes)
     segment.inputs = list(dict.fromkeys(n for node in nodes for n in node.all_input_nodes if n not in own))

@@ -80,7 +80,7 @@ class _Improving:
 
 @dataclass
 class Awaited:
-    """How long code has been awaited: ``since`` when, in how many ``calls`` in plain Python, which took ``seconds``.
+    """How long code has been awaited: ``since`` when, in how many ``calls`` in eager mode, which took ``seconds``.
     ``may_load``: false if something is to be found out first when it ``has_arrived``."""
 
     since: float = field(default_factory=time.monotonic)
@@ -172,7 +172,7 @@ class CompiledGraphs:
         except CaptureFailed:
             improving.fn = before
             return before(inputs)
-        except Exception:  # the caller undoes what it has written, and runs the call as plain Python
+        except Exception:  # the caller undoes what it has written, and runs the call in eager mode
             improving.fn = before
             raise
 
@@ -321,11 +321,11 @@ class CompiledGraphs:
 
     @property
     def plain(self) -> tuple[int, float]:
-        """The calls that ran as plain Python because these graphs were not ready, and their seconds."""
+        """The calls that ran in eager mode because these graphs were not ready, and their seconds."""
         return self.awaited.calls, self.awaited.seconds
 
     def ran_plain(self, seconds: float, calls: int = 1) -> None:
-        """So many calls ran as plain Python because these graphs are not ready."""
+        """So many calls ran in eager mode because these graphs are not ready."""
         self.awaited.calls += calls
         self.awaited.seconds += seconds
         for compilation in self._compilations.values():  # none of a second stage has started
@@ -389,7 +389,7 @@ class CompiledGraphs:
             )
         except Unsupported as error:
             raise CaptureFailed(error.code, error.message) from error
-        except Exception as error:  # a compiler may raise anything; the program continues as plain Python
+        except Exception as error:  # a compiler may raise anything; the program continues in eager mode
             what = f"{type(error).__name__}: {str(error)[:160]}"
             raise CaptureFailed("MP902", f"The backend {backend} failed to compile the region ({what}).") from error
 

@@ -13,14 +13,14 @@ MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
 
 
 class NotRun(Enum):
-    """Why a capture that fits the call has not served it. Nothing has changed: the call has to run as plain Python."""
+    """Why a capture that fits the call has not served it. Nothing has changed: the call has to run in eager mode."""
 
     HELD = "nothing is to be compiled yet"
     NOT_READY = "a graph is being compiled in the background, or can't be now"
     RAISED = "the graph raised, and everything has been undone"
     CONFLICT = "what the effects replace is no longer there, and everything has been undone"
-    RAISES = "the recorded call raised: plain Python raises, so that the traceback shows the program's frames"
-    RETIRED = "it serves no more calls: it was measured to be slower than plain Python, or can't run"
+    RAISES = "the recorded call raised: eager mode raises, so that the traceback shows the program's frames"
+    RETIRED = "it is no longer used: it was measured to be slower than eager mode, or can't run"
 
 
 class NotReady(Exception):

@@ -11,7 +11,7 @@ from magpy_core.backends.tuning import DEFAULT, Tuning
 @dataclass(frozen=True)
 class Settings:
     """One call signature (``n_args`` positional arguments and these keywords) and one backend. ``background``: its graphs
-    are compiled in the background while calls run as plain Python. ``affords``: whether the program can spend so many
+    are compiled in the background while calls run in eager mode. ``affords``: whether the program can spend so many
     seconds on loading compiled code now, whose calls have taken so many (it may be able to later). ``is_worthwhile``:
     whether to compile a capture whose plain calls have taken so many seconds, given those that have passed since it was
     recorded. ``verify``: compiled code is compared with eager mode in the first call that it would serve.

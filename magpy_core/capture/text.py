@@ -64,7 +64,7 @@ class Lines:
         )  # fmt: skip
 
     def _matches(self) -> str:
-        if self.uncounted is not None and not self.draws:  # the call may run as plain Python then, and look up the same
+        if self.uncounted is not None and not self.draws:  # the call may run in eager mode then, and look up the same
             guard = inline_single_uses(self.guard[: self.uncounted], [])
             whole = _guarded("fits", guard, "        return True\n")
             return whole + "\ndef matches(args, kwargs, fits=fits):\n    return fits(args, kwargs) is True\n"

@@ -71,7 +71,7 @@ def _recompile_hint(change: Change) -> str:
 
 
 def skipped_function(event: watch.GivenUp, region: str | None, fallback: Location) -> Finding:
-    """The finding for a function that runs as plain Python."""
+    """The finding for a function that runs in eager mode."""
     name = _quoted(event.code)
     place = places.of_function(event.code, fallback)
     if place is fallback:  # in a library: reported at the user's call
@@ -79,14 +79,14 @@ def skipped_function(event: watch.GivenUp, region: str | None, fallback: Locatio
     if not event.kind:
         lines = [line.strip() for line in event.text.splitlines() if line.strip()] or [""]
         error = next((line for line in lines[1:] if "Error" in line), lines[0])
-        text = f"torch.compile failed on {name} ({event.error}: {error[:200]}); it ran as plain Python."
+        text = f"torch.compile failed on {name} ({event.error}: {error[:200]}); it ran in eager mode."
         return Finding("MPD302", text, place, region=region, values=(Value("error", event.error),))
     cause = parse_break(event.kind, event.text)
     values = (Value("graph break", cause.label),)
     if "recompile limit" in event.kind:
         text = (
             f"torch.compile reached its recompile limit for {name}: it has {watch.own_code_limit()} versions, "
-            f"and calls that fit none of them run as plain Python ({cause.label})."
+            f"and calls that fit none of them run in eager mode ({cause.label})."
         )
         advice = "Make the value that keeps changing dynamic, or a tensor: see the MPD201 findings."
         return Finding("MPD202", text, place, with_page(advice, cause.page), region=region, values=values)
@@ -103,7 +103,7 @@ def skipped_function(event: watch.GivenUp, region: str | None, fallback: Locatio
     else:
         advice = "Remove that graph break, or move it out of its `try` or `with` block."
     text = (
-        f"torch.compile skips {name}, which runs as plain Python: it can't resume after the graph break{where} "
+        f"torch.compile skips {name}, which runs in eager mode: it can't resume after the graph break{where} "
         f"({cause.label})."
     )
     return Finding("MPD301", text, place, with_page(advice, cause.page), region=region, path=path, values=values)

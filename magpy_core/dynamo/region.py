@@ -77,7 +77,7 @@ class DynamoRegion:
         if self.kind == "module" and args and watch.compiled_by_program(args[0]):
             return self.target
         if self.kind == "function" and self.calls == 1:
-            return self.target  # plain Python: its optimizer steps are counted, which compiled code would prevent
+            return self.target  # eager mode: its optimizer steps are counted, which compiled code would prevent
         if self._compiled_target is None:
             self._compiled_target = torch.compile(self.target, backend=self.session.backend)
         return self._compiled_target

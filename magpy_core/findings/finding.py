@@ -50,7 +50,7 @@ class Finding:
     ``path`` is the call path from the region down to ``location`` (outermost first).
     ``count``: how often one run found it; ``steps``: in how many of the program's steps it occurred (0: not counted).
     ``cost_ms``, if measured: per occurrence for a recompile, per step of the program for any other finding.
-    ``at_most_ms``, where that is not measured but the time of its region is: what the region takes per step as plain Python,
+    ``at_most_ms``, where that is not measured but the time of its region is: what the region takes per step in eager mode,
     more than which no change can save. ``step_ms``: of the measured step that either is a part of.
     ``ranks``: the ranks of a distributed run that report it; empty: all.
     """
@@ -143,7 +143,7 @@ HERE = "{here}"
 
 @dataclass(eq=False, repr=False)
 class Unsupported(Exception):
-    """Raised by any engine stage that can't continue safely; the runtime reports a Finding and runs plain Python.
+    """Raised by any engine stage that can't continue safely; the runtime reports a Finding and runs in eager mode.
 
     ``location`` is None when the stage does not know the source line; the recorder then fills in the current one.
     """

@@ -80,7 +80,7 @@ class RegionSummary:
     guard_ms: float | None = None
     compile_s: float | None = None
     captures_after_step_3: int = 0
-    speedup_low: float | None = None  # 95 % confidence interval of the speed-up; None: too few timings
+    speedup_low: float | None = None  # 95% confidence interval of the speedup; None: too few timings
     speedup_high: float | None = None
     entrypoint: str = ""  # the program's name in a report of several programs
     engine: str = "magpy"  # "dynamo": the figures are torch.compile's
@@ -106,7 +106,7 @@ class RegionSummary:
 
     @property
     def shown_speedup(self) -> float | None:
-        """The speed-up that all outputs print; None: the difference is not certain."""
+        """The speedup that all outputs print; None: the difference is not certain."""
         return self.speedup if self.verdict in ("faster", "slower") else None
 
     def to_json(self) -> dict[str, Any]:

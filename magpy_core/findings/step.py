@@ -1,4 +1,4 @@
-"""Timings of the training step, as plain Python and compiled. Key types: StepReport, StepPart.
+"""Timings of the training step, in eager mode and compiled. Key types: StepReport, StepPart.
 
 A step is everything from the end of one ``Optimizer.step`` to the end of the next; in a program without optimizers, one
 outermost call of a region and everything since the previous one.
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from magpy_core.findings.json_form import build
 
 STEP_KINDS = ("plain", "compiled", "mixed", "waited")
-"""How a step ran: as plain Python; with all the compiled code that was available; partly compiled; or it waited for a
+"""How a step ran: in eager mode; with all the compiled code that was available; partly compiled; or it waited for a
 recording or for compilation."""
 
 
@@ -20,7 +20,7 @@ Verdict = Literal["faster", "slower", "unclear", "unmeasured"]
 
 
 def verdict(speedup: float | None, low: float | None, high: float | None) -> Verdict:
-    """What a speed-up with its 95 % interval shows. It is a gain, or a loss, only if the interval excludes 1."""
+    """What a speedup with its 95% interval shows. It is a gain, or a loss, only if the interval excludes 1."""
     if speedup is None:
         return "unmeasured"
     if low is None or high is None or low <= 1.0 <= high:
@@ -52,11 +52,11 @@ class StepSample:
 
 @dataclass
 class StepReport:
-    """``count`` steps, of which ``plain`` ran as plain Python and ``compiled`` with all the compiled code that was
+    """``count`` steps, of which ``plain`` ran in eager mode and ``compiled`` with all the compiled code that was
     available. Times are medians of whole steps, which alternate between the two; None when not measured. ``speedup_low`` and
-    ``speedup_high``: 95 % interval.
+    ``speedup_high``: 95% interval.
 
-    ``saved_s``: seconds that the run saved compared with plain Python, minus ``wait_s``; negative: lost. ``wait_s``: seconds
+    ``saved_s``: seconds that the run saved compared with eager mode, minus ``wait_s``; negative: lost. ``wait_s``: seconds
     that the program waited for recordings, and for compiling or loading code. ``compile_s``: seconds of compiling in the
     background. ``break_even``: the step from which on it had saved more than it had waited; None: not reached.
     """
@@ -87,7 +87,7 @@ class StepReport:
 
     @property
     def shown_speedup(self) -> float | None:
-        """The speed-up that all outputs print; None: a clock on the wall would not show it, because the difference is not
+        """The speedup that all outputs print; None: a clock on the wall would not show it, because the difference is not
         certain, or because the run as a whole has not gained from faster steps."""
         if self.verdict == "slower" or (self.verdict == "faster" and (self.saved_s is None or self.saved_s > 0.0)):
             return self.speedup

@@ -54,7 +54,7 @@ class EntryState:
                 return True
         raise Unsupported(
             "MP110",
-            "A tensor from outside that autograd tracks is changed in place, which replay can't undo.",
+            "A tensor from outside that autograd tracks is changed in place: that can't be undone.",
             hint="Change a copy of it (`x = x.clone()`), or use the out-of-place operation.",
         )
 

@@ -143,7 +143,7 @@ class Backward:
 
 
 def _refused(what: str) -> Unsupported:
-    return Unsupported("MP106", f"{HERE} runs a backward pass {what}, which can't be recorded safely yet.", hint=_HINT)
+    return Unsupported("MP106", f"{HERE} runs a backward pass {what}: MagPy can't record that safely yet.", hint=_HINT)
 
 
 def _arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def _facts(value: Any, sizes: bool) -> Any:
         return (kind, [(k, _facts(v, sizes)) for k, v in value.items()])
     if kind in _PLAIN:
         return (kind, repr(value))  # distinguishes 0.0 from -0.0; a NaN equals a NaN
-    raise Unsupported("MP107", f"{HERE} returns a {kind.__name__}, which replay can't compare with a later result.")
+    raise Unsupported("MP107", f"{HERE} returns a {kind.__name__}: MagPy can't compare it with a later result.")
 
 
 def may_differ(node: torch.fx.Node) -> bool:

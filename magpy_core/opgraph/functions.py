@@ -115,10 +115,10 @@ def opaque_read(name: str) -> str:
     if name in _GIVES_TEXT:
         return f"{HERE} puts a tensor's values into text, where the graph can't follow."
     if name in GIVES_ARRAY:
-        return f"{HERE} passes a tensor's data to NumPy, which no graph can hold."
+        return f"{HERE} passes a tensor's data to NumPy, where the graph can't follow."
     if name == "tolist":
         return f"{HERE} passes a tensor's data to Python, where the graph can't follow."
-    return f"{HERE} exposes a tensor's memory to Python (`.{name.strip('_')}`), which no guard can check."
+    return f"{HERE} exposes a tensor's memory to Python (`.{name.strip('_')}`): MagPy can't see what changes it."
 
 
 def opaque_hint(name: str) -> str:

@@ -28,7 +28,7 @@ class Host(Protocol):
     def site(self) -> Any: ...
     @property
     def is_given_up(self) -> bool:
-        """Whether the recording is refused or skipped: what is left of it runs exactly as in plain Python."""
+        """Whether the recording is refused or skipped: what is left of it runs exactly as in eager mode."""
 
     @property
     def call_keeps_state(self) -> bool:

@@ -40,7 +40,7 @@ class GraphInputs:
         if not has_sizes_and_strides(tensor):
             layout = "a nested tensor" if tensor.is_nested else f"a tensor of layout `{tensor.layout}`"
             hint = "Get its parts (or a dense tensor) outside the region and pass them in."
-            raise Unsupported("MP106", f"{HERE} takes {layout}, whose sizes guards can't compare.", hint=hint)
+            raise Unsupported("MP106", f"{HERE} takes {layout}: MagPy can't compare its sizes.", hint=hint)
         source = self.host.source_of_outside(tensor)
         self.guarded[id(tensor)] = (tensor, source)
         self.entry.remember(tensor)

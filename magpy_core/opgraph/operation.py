@@ -73,7 +73,7 @@ class Arguments:
         if is_a(value, torch.Generator):
             raise Unsupported(
                 "MP106",
-                f"{HERE} draws from a torch.Generator, whose state can't be part of a graph.",
+                f"{HERE} draws from a torch.Generator: its state can't be part of a graph.",
                 hint=fns.GENERATOR_HINT,
             )
         if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
@@ -82,7 +82,7 @@ class Arguments:
             if self.ops.host.graph_incomplete:  # a refused call may have created it
                 raise Unsupported("", "")
             raise Unsupported("MP105", fns.OUTSIDE_ARRAY, hint=fns.OUTSIDE_ARRAY_HINT)
-        text = f"{HERE} takes a value of type `{type(value).__name__}`, which a graph can't hold."
+        text = f"{HERE} takes a value of type `{type(value).__name__}`: a graph can't hold it."
         hint = (
             "Pass a list: `list(values)`." if _iterates(type(value)) else "Pass numbers, strings or tensors that it holds."
         )

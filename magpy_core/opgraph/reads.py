@@ -48,7 +48,7 @@ def size(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str,
         if not ops.inputs.is_inside(tensor):
             ops.host.guard_offset(ops.inputs.guard(tensor), result)
         elif is_view(tensor) or any(storage_key(t) == storage_key(tensor) for t, _ in ops.inputs.guarded.values()):
-            text = f"{HERE} reads the storage offset of a view, which a graph can't compute."
+            text = f"{HERE} reads the storage offset of a view: a graph can't compute it."
             raise Unsupported("MP106", text, hint="Keep the index that the view was made with: `x[i:]` begins at `i`.")
         return result
     ops.fix_sizes(tensor)
@@ -63,8 +63,8 @@ def field(ops: OperatorGraph, tensor: torch.Tensor, name: str, result: Any) -> A
     elif name == "grad" and ops.leaves.is_made(tensor) and (result is None or result in ops.values):
         pass
     elif name != "is_leaf" and not (name in _EMPTY_INSIDE and result is None):
-        text = f"{HERE} reads `.{name}` of a tensor created in the region, which no guard covers."
-        raise Unsupported("MP106", text, hint="Return the tensor, and read it behind the call of the region.")
+        text = f"{HERE} reads `.{name}` of a tensor created in the region: the graph doesn't have it."
+        raise Unsupported("MP106", text, hint="Return the tensor, and read it after the call of the region.")
     return result
 
 

@@ -171,7 +171,7 @@ def begin(
         if host.is_given_up:  # Python in the pass would see that gradients are assigned after it, and not during it
             host.graph_incomplete = True
             refuse_from_outside(ops, func, args, kwargs)
-            raise Unsupported("", "what is given up runs as in plain Python")
+            raise Unsupported("", "what is given up runs as in eager mode")
         return Backward.prepare(ops, func, args, kwargs)
     name = fns.function_name(func)
     if name.startswith(("get:", "set:", "del:")):

@@ -51,7 +51,7 @@ def _register_hook(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs:
 
 
 def _refused(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish:
-    raise Unsupported("MP106", f"{HERE} uses `{name}`, which can't be recorded safely yet.", hint=REFUSED[name])
+    raise Unsupported("MP106", f"{HERE} uses `{name}`: MagPy can't record that safely yet.", hint=REFUSED[name])
 
 
 def _from_data(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish | None:
@@ -156,4 +156,5 @@ def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any)
     if attr == "data" and tensor.requires_grad and is_a(value, torch.Tensor) and tensor.shape != value.shape:
         ops.values.reshaped_leaf = True
     hint = "Copy values into the tensor (`with torch.no_grad(): x.copy_(values)`), or assign it outside the region."
-    raise Unsupported("MP106", f"{HERE} is assigned, which no graph can do.", hint=hint)
+    swaps = "that swaps the tensor's storage, and a graph can't do it" if attr == "data" else "a graph can't do that"
+    raise Unsupported("MP106", f"{HERE} is assigned: {swaps}.", hint=hint)

@@ -98,7 +98,7 @@ class Values:
             or is_a(result, (torch.dtype, torch.device, torch.layout))
             or (is_a(result, (bool, int, float, complex)) and not node.all_input_nodes)
         ):
-            text = f"An operation returns a {type(result).__name__}, which can't be part of an operator graph."
+            text = f"An operation returns a {type(result).__name__}: that can't be part of an operator graph."
             raise Unsupported("MP106", text, hint="Call it outside the region, and pass its result in.")
 
     def _bind_parts(

@@ -39,7 +39,7 @@ class Writes:
         """Prepare for an in-place operation: inference tensors among its arguments don't count versions."""
         uncounted = [t for t in tensors if t.is_inference()]
         if any(id(t) in self.inputs.guarded or is_view(t) for t in uncounted):
-            text = f"{HERE} changes an inference tensor from outside, which no guard can detect."
+            text = f"{HERE} changes an inference tensor from outside: MagPy can't see such changes."
             raise Unsupported("MP106", text, hint="Create it under `torch.no_grad()`, not `torch.inference_mode()`.")
         self._memory.update(map(storage_key, uncounted))
 

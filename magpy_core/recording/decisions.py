@@ -56,7 +56,7 @@ class _Message:
     shows_outcome: bool = True
 
 
-_OWN_CAPTURES = "data of the region's inputs: it is checked before the graph runs; each value gets its own capture."
+_OWN_CAPTURES = "MagPy compiles one graph per value, and checks the value before the graph runs."
 _IF_IT_VARIES = "The graph is not cut. Keep values that vary a lot in a tensor, or outside the region."
 _IF_FEW_VALUES = f"No action needed if it takes few values. {_IF_IT_VARIES}"
 _COSTS_LITTLE = "No action needed. A check outside the region would cost less."
@@ -64,18 +64,19 @@ _IN_LIBRARY = (
     "The test is in a library, where the path ends: pass an argument that avoids it, or call it outside the region."
 )
 _BRANCH = (
-    "If both sides compute, use `torch.where(condition, a, b)`; what only checks, prints or stops goes outside the region."
+    "If both sides compute, use `torch.where(condition, a, b)`; if the branch only checks, prints or stops, do that outside "
+    "the region."
 )
 _COMPILED_SIZE = _Message(
-    "{read}, which no compiled backend supports.",
+    "{read}: no compiled backend supports that.",
     "Keep the full size and a mask, or read the size outside the region.",
     severity=None,
     shows_outcome=False,
 )
 # A branch has two outcomes, a number may have any value: captures for each of its values are worth a warning.
-_VARYING_NUMBER = _Message(f"{{read}}, {_OWN_CAPTURES}", _IF_IT_VARIES, severity=None)
-_NUMBER_OF_FEW_VALUES = _Message(f"{{read}}, {_OWN_CAPTURES}", _IF_FEW_VALUES)
-_BRANCH_ON_INPUTS = _Message(f"Control flow depends on {{read}}, {_OWN_CAPTURES}", _IF_FEW_VALUES)
+_VARYING_NUMBER = _Message(f"{{read}}: {_OWN_CAPTURES}", _IF_IT_VARIES, severity=None)
+_NUMBER_OF_FEW_VALUES = _Message(f"{{read}}: {_OWN_CAPTURES}", _IF_FEW_VALUES)
+_BRANCH_ON_INPUTS = _Message(f"Control flow depends on {{read}}: {_OWN_CAPTURES}", _IF_FEW_VALUES)
 
 _MESSAGES: dict[tuple[_Check, _Use], _Message] = {
     (_Check.CONDITION, _Use.BRANCH): _BRANCH_ON_INPUTS,
@@ -160,7 +161,7 @@ class Decisions(BasicTracker):
             _CODES[use],
             message.text.format(read=read),
             hint=message.hint or _around_branch(site or self.journal.site),
-            values=(Value("outcome", repr(outcome)),) if message.shows_outcome else (),
+            values=(Value("value", repr(outcome)),) if message.shows_outcome else (),
             site=site,
             severity=message.severity,
         )
@@ -185,7 +186,7 @@ class Decisions(BasicTracker):
         left = [d for d in self.ledger.decisions if d.condition is None]
         ops = self.ledger.ops
         can = self.ledger.learned.holds and any(IS_BACKWARD in node.meta for node in ops.graph.nodes)
-        # on a wrong path, a graph would communicate where plain Python does not, and on a GPU might end the process
+        # on a wrong path, a graph would communicate where eager mode does not, and on a GPU might end the process
         can = can and not any(map(communicates, ops.graph.nodes))
         on_cpu = all(tensor.device.type == "cpu" for _, _, tensor in ops.inputs.tensors)
         can = can and (on_cpu or not left or not may_end_process(ops.graph, left[0].last_node))
@@ -194,8 +195,8 @@ class Decisions(BasicTracker):
         for decision in left:
             decision.held = True
         for finding, use in self._cuts:
-            text = f"{use}: the compiled graph is not cut here, and writes nothing if the outcome differs."
-            hint = "No action needed if the outcome is nearly always the same: if not, the call runs again as plain Python."
+            text = f"{use}: the compiled graph is not cut here, and writes nothing if the result differs."
+            hint = "No action needed if the result is nearly always the same: if not, the call runs again in eager mode."
             self.journal.revise(finding, text, hint=hint, severity=Severity.INFORMATION)
 
     def _is_fixed(self, sym: Any) -> bool:

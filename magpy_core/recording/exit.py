@@ -106,7 +106,7 @@ class Exit(Tracker):
         """Whether what becomes a leaf inside can be one in the graph, or need not be."""
         ops, outputs = self.ledger.ops, set(plan.outputs)
         if outputs & {ops.values.node(leaf) for leaf in ops.leaves.with_gradient}:
-            text = "A tensor that was created inside leaves the region with a gradient, which replay can't give it."
+            text = "The region returns a tensor that already has a `.grad`: compiled code would return it without."
             self.journal.refuse("MP110", text, hint="Return a copy of it: `x.detach()`.")
             return False
         if any(node.target is torch.autograd.grad for node in ops.graph.nodes):
@@ -124,20 +124,20 @@ class Exit(Tracker):
         ops = self.ledger.ops
         for tensor in ops.leaves.left_changed():
             name = ops.inputs.guard(tensor).describe()
-            how = "requires a gradient now" if tensor.requires_grad else "requires no gradient any more"
-            hint = "Do it before the region is called, or to a tensor of its own: `x.detach().requires_grad_()`."
+            how = "requires a gradient now" if tensor.requires_grad else "no longer requires a gradient"
+            hint = "Do it before the region is called, or to a separate tensor: `x.detach().requires_grad_()`."
             self.journal.refuse_if_repeated(Unsupported("MP106", f"The region changes `{name}`: it {how}.", hint=hint))
 
     # -- exceptions --------------------------------------------------------------------------------------------
 
     def _raised(self, error: BaseException) -> Plan | None:
-        """The region raises ``error``: a call whose guards hold runs in plain Python and raises again."""
+        """The region raises ``error``: a call whose guards hold runs in eager mode and raises again."""
         if not is_a(error, Exception):
             self.journal.refuse("MP307", f"The region raises {type(error).__name__}.")
             return None
         text = _own_text(error)
         shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        message = f"The region raises an exception (`{shown}`); such a call runs as plain Python."
+        message = f"The region raises an exception (`{shown}`); such a call runs in eager mode."
         self.journal.note("MP307", message, place=self.journal.places.raised(error))
         return Plan(Const(None), True, [], [])
 

@@ -108,7 +108,7 @@ class Journal:
 
     def internal_error(self, error: BaseException) -> None:
         kind = type(error).__name__
-        self.refuse("MP901", f"MagPy's own recorder failed ({kind}: {error}); this call ran as plain Python.")
+        self.refuse("MP901", f"MagPy's own recorder failed ({kind}: {error}); this call ran in eager mode.")
 
     def contained(self, step: Callable[..., Any], *args: Any) -> Any:
         """Run a step of the recorder. An exception refuses the capture and never reaches the program: returns `FAILED`."""
@@ -142,8 +142,8 @@ class Journal:
         """Refuse code of another compiler inside the region: its operators can't be observed."""
         self.refuse_call(
             "MP112",
-            f"{what} runs inside the region; its operators can't be observed, so the two can't be captured as one.",
-            hint="Call the original Python function or module: MagPy compiles the whole region.",
+            f"{what} is compiled already, and MagPy can't look into it.",
+            hint="Call the original Python function or module: MagPy compiles it, too.",
         )
 
     # -- reporting ---------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Lifetimes(Tracker):
         target = weakref.ref.__call__(fn)
         if self.held_only_by_snapshots(target):
             del target
-            text = f"{HERE} reads a weak reference to an object that only the recording keeps alive."
+            text = f"{HERE} reads a weak reference that would already be dead without MagPy."
             self.journal.abort(text, site, hint="Keep the object itself.")
         self.facts.values.read(self.sources.make("deref", node.source, None), target, site)
 

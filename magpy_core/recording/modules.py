@@ -52,7 +52,7 @@ class ModuleCalls(Tracker):
         if any(getattr(_module, n) for n in _FORWARD_HOOKS):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
-            text = f"{HERE} calls a module with backward hooks, which can't be recorded."
+            text = f"{HERE} calls a module with backward hooks: MagPy can't record them."
             hint = "Hook the gradient of the region's result instead, outside of it."
             self.journal.refuse("MP106", text, site=site, hint=hint)
             return True

@@ -94,7 +94,7 @@ class Numbers(BasicTracker):
             v = stack.pop()
             budget -= 1
             if budget < 0:
-                text = f"{HERE} passes too large a container to native code for guards."
+                text = f"{HERE} passes a container of more than 100,000 elements to C code: too many to check."
                 self.journal.refuse(
                     "MP111", text, hint="Read only the elements that are needed, or keep the data in a tensor.", site=site
                 )

@@ -133,7 +133,7 @@ class OperatorHost:
                 if tensor._backward_hooks is None:
                     self.facts.values.read(self.sources.make("field", source, "_backward_hooks"), None, self.journal.site)
                 else:
-                    text = f"`{source.describe()}` has hooks, which a compiled backward pass calls differently."
+                    text = f"`{source.describe()}` has hooks: a compiled backward pass would call them differently."
                     self.journal.refuse("MP902", text, site=self.journal.site)
 
     def source_of_outside(self, tensor: torch.Tensor) -> Source:

@@ -32,9 +32,9 @@ from magpy_core.refgraph.draws import is_module_stream, is_seed
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
-_DOES_IO = "performs input or output inside the region, which replay can't repeat."
+_DOES_IO = "does input or output inside the region: compiled code can't repeat it."
 _SETTING_HINT = "Make the setting once, before the region is called."
-_SETTING_WRITTEN = f"{HERE} changes a setting of torch, which a graph can't repeat."
+_SETTING_WRITTEN = f"{HERE} changes a setting of torch: a graph can't repeat that."
 
 
 class Outside(Tracker):
@@ -198,7 +198,7 @@ class Outside(Tracker):
         if name in ("cache_info", "cache_clear") and is_a(obj, LRU_CACHE):
             self.host_call(site, fn, Verdict.UNKNOWN)
         elif is_a(obj, kinds.LOCKS) and name in LOCK_METHODS and not self.basics.age.is_made_inside(obj):
-            text = f"{HERE} uses a lock that other threads may take, which replay can't hold."
+            text = f"{HERE} uses a lock that other threads may take: compiled code can't hold it."
             hint = "Take the lock around the call of the region, or keep what it protects out of the region."
             self.journal.refuse_if_repeated(Unsupported("MP115", text, hint=hint), site)
 
@@ -207,17 +207,18 @@ class Outside(Tracker):
             return  # inside one node: computed again, with the context of that time
         name = policy.shown_name(fn)
         if name.endswith(".__subclasses__"):  # libraries list them once and cache the result
-            self.journal.skip_call("the subclasses of a class were listed, which no guard can check")
+            self.journal.skip_call("the subclasses of a class were listed: no guard can check them")
             return
         if what == Verdict.IO and name.endswith(".__exit__") and self.journal.refused:
             return  # opening the file has already been reported
         if what == Verdict.IO:
             code, text = "MP113", _DOES_IO
         elif what == Verdict.HOST:
-            code, text = "MP103", "can return a different result at each call, and nothing can guard it."
+            does = "reads the clock" if policy.is_clock(name) else "can return a different result on every call"
+            code, text = "MP103", f"{does}, so the code around it can't be one compiled graph."
         else:
             code = "MP104"
-            text = f"calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded."
+            text = f"calls the native function `{name}`: MagPy doesn't know what it reads and changes."
         hint = _hint_to_declare(fn) if code == "MP104" else self._hint_to_move(name)
         self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)
 

@@ -135,7 +135,7 @@ class Recorded:
             [d for d in self.trace.decisions if type(d.outcome) is torch.Size and d.condition is None] if self.trace else []
         )
         for decision in read:
-            text = f"{HERE} returns a data-dependent size to Python, which no compiled backend supports."
+            text = f"{HERE} returns a data-dependent size to Python: no compiled backend supports that."
             self.journal.refuse("MP109", text, site=decision.site)
             self.trace = None
 

@@ -184,27 +184,27 @@ def compile(
     cuda_graphs: bool | None = None,
     verify: bool | None = None,
 ) -> Any:
-    """Compile a function, which gives another function, or an nn.Module, in place, which gives that module. Any other
-    callable (a bound method, a partial, an object with ``__call__``) gives an object that stands for it: attributes, state
-    and comparisons are those of the callable, and copies and pickles are plain.
+    """Returns a compiled function, or compiles an nn.Module in place and returns it. For any other callable (a bound
+    method, a partial, an object with ``__call__``), returns an object with the same attributes, state and comparisons;
+    its copies and pickles are not compiled.
 
-    The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. With no target,
-    a decorator. What is compiled already is compiled anew, with these options:
+    The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay the side
+    effects. Without a target, returns a decorator. Compiling again replaces the options:
 
     ``backend``: ``eager``, ``aot_eager`` or ``inductor``.
     ``mode``: ``default``; ``max``, which makes Inductor try several kernels; ``quick``, which compiles nothing: the graph
     runs operator by operator.
-    ``dynamic``: None, a dimension or number that has changed between calls varies in the next capture. True, the dimensions
-    of the tensors among the arguments and the integers there vary from the first capture on, where the engine can. False,
-    dimensions never vary: each shape is another capture. ``mark_dynamic`` names single dimensions.
-    ``fullgraph``: raise GraphBreak instead of falling back to plain Python; decisions on tensors' data are tested after the
-    graph of their path, which is undone if it took another path.
+    ``dynamic``: None: a dimension or number that has changed between calls varies in the next capture. True: the dimensions
+    of the tensors among the arguments and the integers there vary from the first capture on, where the engine can. False:
+    dimensions never vary, and each shape is another capture. ``mark_dynamic`` names single dimensions.
+    ``fullgraph``: raise GraphBreak instead of falling back to eager mode; branches on tensor data are checked after the
+    graph has run, which is undone if the program goes the other way.
     ``options``: names and values of ``torch._inductor.config`` to compile with.
     ``same_random``: draw random numbers from the same stream as eager.
-    ``wait``: whether a call that needs a graph compiled by Inductor waits for it. If not, the program goes on in plain
-    Python while the graph is compiled beside it: the default, unless MAGPY_COMPILE is ``foreground`` in the environment.
-    Then, unless ``fullgraph`` is given, calls are timed with the compiled graph and in plain Python by turns, at most 200 of
-    each, and a graph that is slower is used no more (MP401).
+    ``wait``: whether a call that needs a graph compiled by Inductor waits for it. If not, the program continues in
+    eager mode while the graph is compiled in the background: the default, unless MAGPY_COMPILE is ``foreground`` in the
+    environment. Then, unless ``fullgraph`` is given, compiled and eager calls alternate and are timed, at most 200 of each,
+    and a graph that is slower is no longer used (MP401).
     ``cuda_graphs``: on CUDA, compiled code without autograd (a whole training step, a call without gradients) is replayed as
     a CUDA graph where that is possible and measured to be faster (MP411). None: unless MAGPY_CUDA_GRAPHS is 0 in the
     environment.

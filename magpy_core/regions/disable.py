@@ -39,7 +39,7 @@ def _call(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def plain_function(target: Callable[..., Any]) -> Callable[..., Any]:
-    """``target`` as plain Python. What it calls that the program has compiled is a region of its own there."""
+    """``target`` in eager mode. What it calls that the program has compiled is a region of its own there."""
     plain: Callable[..., Any] = never_captured(_made["function"](_call, target))
     return functools.wraps(target)(plain) if type(target) is types.FunctionType else stand_in(target, plain)
 

@@ -2,7 +2,7 @@
 other (``a.backward(); b.backward()``).
 
 No graph of AOTAutograd supports either: it is one node for all results, and the second backward pass raises. A program that
-does it does so from its first step on, so the results of recorded calls, computed in plain Python, are watched.
+does it does so from its first step on, so the results of recorded calls, computed in eager mode, are watched.
 Key function: `watch`.
 """
 

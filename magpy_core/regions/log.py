@@ -2,7 +2,7 @@
 finding was true.
 
 A finding is reported when a region is recorded, but it holds in every step that replays its capture, and in every step that
-runs as plain Python because of it. Counted at the end of a step, so that calls cost nothing more.
+runs in eager mode because of it. Counted at the end of a step, so that calls cost nothing more.
 Key types: RegionLog, Listeners, StepCounts.
 """
 
@@ -49,7 +49,7 @@ class StepCounts:
             self._fresh[id(finding)] = finding
 
     def holds(self, capture: Capture | None, findings: Iterable[Finding]) -> None:
-        """Each step that replays ``capture`` has these findings; None: each step from now on, in plain Python."""
+        """Each step that replays ``capture`` has these findings; None: each step from now on, in eager mode."""
         counted = [finding for finding in findings if finding.code.startswith(_COUNTED)]
         if capture is None:
             self._blocking = counted

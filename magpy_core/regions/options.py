@@ -19,11 +19,11 @@ def verifies_by_default() -> bool:
 
 @dataclass
 class Options:
-    """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
+    """How regions run. ``mode``: ``observe`` (results always come from eager mode) or ``compiled``. ``background``: what
     Inductor compiles is compiled beside the program. ``budget``: bounds what recordings cost. ``steps``: the program's.
     ``on_compiling``: called with a region's id before the program waits for a compiler, and with an empty text after that.
     ``on_left``: called with a region after each of its calls that returned.
-    ``on_trial``: without ``measure``, captures are timed against plain Python until it is known which is faster.
+    ``on_trial``: without ``measure``, captures are timed against eager mode until it is known which is faster.
     ``cut``: given a region that can't be captured whole, cuts its functions into stretches, or returns None.
     ``verify``: compiled code is compared with eager mode in the call that it would serve first.
     ``dynamic``: whether sizes vary from the first call on (True), never (False), or once they have varied (None)."""

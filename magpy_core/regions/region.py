@@ -39,7 +39,7 @@ from magpy_core.regions.timing.region_times import RegionTimes
 from magpy_core.regions.trial import CapturesTrial
 
 _CHEAP = 0.03  # of a call
-_MOST_RAISED = 3  # calls in which a capture's graph raises and plain Python does not
+_MOST_RAISED = 3  # calls in which a capture's graph raises and eager mode does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 
@@ -71,7 +71,7 @@ class Region:
 
     @property
     def disabled(self) -> str:
-        """Why it runs as plain Python, or empty."""
+        """Why it runs in eager mode, or empty."""
         return self.policy.reason
 
     @disabled.setter
@@ -195,7 +195,7 @@ class Region:
             self.times.trial = CapturesTrial()
 
     def _rerun(self, why: NotRun, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
-        """The call that ``capture`` fits and has not served, as plain Python. Its guards were checked from ``start`` on."""
+        """The call that ``capture`` fits and has not served, in eager mode. Its guards were checked from ``start`` on."""
         if why is NotRun.HELD:
             return self._miss(args, kwargs, start, capture)
         if why is NotRun.NOT_READY and self.options.background:
@@ -208,12 +208,10 @@ class Region:
         return result
 
     def _raised_alone(self, capture: Capture) -> None:
-        """The graph of a capture that has never served a call raised, and plain Python did not."""
+        """The graph of a capture that has never served a call raised, and eager mode did not."""
         _raised[capture] = _raised.get(capture, 0) + 1
         if _raised[capture] >= _MOST_RAISED:
-            self._drop(
-                capture, CaptureFailed("MP902", "The compiled graph of the region raises where plain Python does not.")
-            )
+            self._drop(capture, CaptureFailed("MP902", "The compiled graph of the region raises where eager mode does not."))
 
     def _run_uncompiled(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
         """A plain call for which guards were checked from ``start`` on."""
@@ -241,7 +239,7 @@ class Region:
         return None
 
     def _drop(self, capture: Capture, failure: CaptureFailed) -> None:
-        """A capture that can't run: the region runs as plain Python from now on, and a finding says so once."""
+        """A capture that can't run: the region runs in eager mode from now on, and a finding says so once."""
         if isinstance(failure, KnownSlower):
             capture.retire(check_guards=True)
             return
@@ -384,7 +382,7 @@ class Region:
         return "eager" if self.learned.twice else self.options.backend
 
     def retire(self) -> None:
-        """Captures that were measured to be slower than plain Python serve no more: calls that they fit run as plain Python.
+        """Captures that were measured to be slower than eager mode serve no more: calls that they fit run in eager mode.
         Others are captured as before, if finding that out takes little of such a call."""
         guard, eager = self.times.guard, self.times.calls.eager
         looks = not (guard and eager) or median(guard) < _CHEAP * median(eager)
@@ -408,7 +406,7 @@ class Region:
         self.log.add(Finding(code, text, self.location, hint=hint, region=self.id))
 
     def monitor_failed(self, error: Exception) -> None:
-        """An error of ours: the region runs as plain Python from now on, and MP901 says so."""
+        """An error of ours: the region runs in eager mode from now on, and MP901 says so."""
         self.disabled = "the monitor failed"
         if os.environ.get("MAGPY_DEBUG"):
             traceback.print_exception(error)

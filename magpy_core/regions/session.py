@@ -144,7 +144,7 @@ class Session:
         return list(self._regions.values())
 
     def end_sample(self) -> bool:
-        """Whether all calls of regions since the last time this was asked ran in plain Python, and nothing was recorded."""
+        """Whether all calls of regions since the last time this was asked ran in eager mode, and nothing was recorded."""
         if self.options.budget is None:
             return False
         before, now = self._looks[1], CallSample(self._all, self._steps)

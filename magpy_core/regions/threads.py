@@ -19,7 +19,7 @@ def busy() -> bool:
 
 @contextlib.contextmanager
 def disabled() -> Iterator[None]:
-    """A context in which this thread runs everything compiled as plain Python."""
+    """A context in which this thread runs everything compiled in eager mode."""
     before = getattr(THREAD, "depth", 0)
     THREAD.depth = OFF
     try:

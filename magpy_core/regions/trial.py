@@ -30,7 +30,7 @@ class Tried(Protocol):
         """It is known now whether it pays."""
 
     def failed(self, error: Exception) -> None:
-        """An error of ours: it is plain Python from now on."""
+        """An error of ours: it runs in eager mode from now on."""
 
 
 def call(tried: Tried, trial: AlternatingCalls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -43,7 +43,7 @@ _EQUIVALENT_IF_REBUILT = (types.GenericAlias, types.UnionType, re.Pattern, types
 
 
 def _not_rebuildable(what: str) -> str:
-    return f"{what} created in the region leaves it, but replay can't rebuild it."
+    return f"{what} created in the region leaves it, but compiled code can't create one."
 
 
 def _instead(tp: type) -> str:
@@ -51,7 +51,7 @@ def _instead(tp: type) -> str:
     if "__next__" in vars(tp):
         return "Return a list: `list(values)`, or `[f(x) for x in values]` for a generator."
     if str(tp.__module__).startswith("numpy"):
-        return "Return the tensor, and convert it behind the call of the region."
+        return "Return the tensor, and convert it after the call of the region."
     return _MADE_OUTSIDE
 
 

@@ -142,7 +142,7 @@ class Discovery:
             return None
 
     def release(self) -> None:
-        """Forgets the regions. The program has ended: what is called now runs in plain Python."""
+        """Forgets the regions. The program has ended: what is called now runs in eager mode."""
         self._modules.clear()
         self._optimizers.clear()
         self._step_functions.release()
@@ -349,7 +349,7 @@ class Discovery:
         if region in self._wrappers:
             region.log.make_facts("the optimizer inside is a region in its place")
         else:
-            region.log.make_facts("the model inside is a region of its own", of_libraries=True)
+            region.log.make_facts("the model inside is a separate region", of_libraries=True)
 
     def _inner_step(self, outer: _Step, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The step of an optimizer that another one wraps: part of that one's, or a region if that one can't be."""

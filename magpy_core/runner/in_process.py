@@ -29,7 +29,7 @@ class _Changes:
 
 
 class Watch:
-    """From now on, outermost calls of modules and optimizers are regions of one session. The program stays plain Python."""
+    """From now on, outermost calls of modules and optimizers are regions of one session. The program stays in eager mode."""
 
     def __init__(self, request: RunRequest) -> None:
         clock = StepClock(0)

@@ -1,6 +1,6 @@
 """The engine's session in a running program, created at the first region call. Key type: Monitoring.
 
-Any error in here becomes one MP901 finding, and the program continues in plain Python.
+Any error in here becomes one MP901 finding, and the program continues in eager mode.
 """
 
 from __future__ import annotations
@@ -147,12 +147,12 @@ class Monitoring:
             self._forward.progress(now, session.compile_progress)
             self._pace.stepped(n, now, session.step_report)
         except Exception as exc:
-            self.failed("MagPy could not say how the run is going", exc)
+            self.failed("MagPy could not report the run's progress", exc)
 
     def failed(self, what: str, exc: BaseException) -> None:
         """Reports once that the monitor failed; the program runs unmonitored from now on."""
         self.active = False
-        self.add("MP901", f"{what} ({type(exc).__name__}: {exc}); the program runs as plain Python.")
+        self.add("MP901", f"{what} ({type(exc).__name__}: {exc}); the program runs in eager mode.")
 
     def compile_for_target(self) -> None:
         """Compiles what was captured for the request's target, in other processes. The program's code has ended, but not its

@@ -147,7 +147,7 @@ class StepBody:
         self._clock.clock = None
 
     def _current(self, function: FunctionType) -> tuple[Moved, _Entry] | None:
-        """The entry whose region runs the statements now; None: they run in plain Python, or smaller stretches do."""
+        """The entry whose region runs the statements now; None: they run in eager mode, or smaller stretches do."""
         found = self._entries.of(function)
         return None if found is None or self._is_to_be_cut(found[1], function) else found
 
@@ -284,7 +284,7 @@ def _of_part(finding: Any, stretch: Stretch, line: int) -> Any:
     places = (place for place in [*finding.path, finding.location] if place.file == stretch.scope.file)
     column = next((place.range.start.character for place in places if place.range.start.line + 1 == line), 0)
     statement = _text_of(stretch.statements, stretch.scope.file, line, column)
-    where = "in front of the forward pass or behind the optimizer's step"
+    where = "before the forward pass or after the optimizer's step"
     return replace(finding, hint=f"Move `{statement}` (line {line}) {where}.")
 
 

@@ -1,6 +1,6 @@
 """Shows a program's exception exactly as Python does, without MagPy's frames. Key functions: strip, display, place_of.
 
-Our frames are at the bottom of the stack (the runner) and between the user's (a region's wrapper); plain Python has neither.
+Our frames are at the bottom of the stack (the runner) and between the user's (a region's wrapper); eager mode has neither.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def strip(exc: BaseException) -> None:
         seen.add(id(one))
         one.__traceback__ = _strip_frames(one.__traceback__)
         if one.__context__ is not None and type(one.__context__).__module__.startswith("magpy_core."):
-            one.__context__ = None  # raised by us while falling back to plain Python, which has no such context
+            one.__context__ = None  # raised by us while falling back to eager mode, which has no such context
         todo += [e for e in (one.__cause__, one.__context__) if e is not None]
         if isinstance(one, BaseExceptionGroup):
             todo += one.exceptions
@@ -106,7 +106,7 @@ def text_of(value: object, limit: int) -> str:
     try:
         text = str(getattr(value, "msg", None) or value)
     except BaseException:  # as Python, which shows `<exception str() failed>`
-        return f"<{type(value).__name__}, whose text can't be shown>"
+        return f"<{type(value).__name__}: its text can't be shown>"
     text = _SEQUENCE.sub("", text)
     text = "".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return " ".join(text.split())[:limit]

@@ -55,8 +55,7 @@ class MissingTriton(ImportError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Compiling for a target needs Triton, which isn't installed: "
-            f"pip install triton (or the extra: {DISTRIBUTION}[triton])."
+            f"A target needs Triton, which is not installed: `pip install triton`, or `{DISTRIBUTION}[triton]`."
         )
 
 

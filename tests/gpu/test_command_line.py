@@ -49,7 +49,7 @@ def test_run_reports_the_step(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(BACKEND != "inductor", reason="it compares two compilers")
 def test_both_engines_are_timed(tmp_path: Path) -> None:
-    """MagPy and torch.compile, each in a run of its own: regions of both have compiled times. Plain Python is timed by MagPy
+    """MagPy and torch.compile, each in a run of its own: regions of both have compiled times. Eager mode is timed by MagPy
     alone: torch.compile runs none."""
     report = _report(tmp_path, "check", "--engine", "both", "--exit-zero")
     engines = {region["engine"] for region in report["regions"]}

@@ -84,7 +84,7 @@ def test_a_program_records_a_compiled_step(kind: str) -> None:
 
 @needs_cuda
 def test_nothing_is_recorded_while_a_program_records_a_cuda_graph() -> None:
-    """The step is compiled but has never run: its call in the recording is plain Python, and a finding says so."""
+    """The step is compiled but has never run: its call in the recording runs in eager mode, and a finding says so."""
     plain, ours = twice(_Training)
     _warm(ours.step)  # its buffers, not MagPy's
     for _ in range(_WARM):
@@ -105,7 +105,7 @@ def test_nothing_is_recorded_while_a_program_records_a_cuda_graph() -> None:
 
 @needs_cuda
 def test_nothing_is_compiled_while_a_program_records_a_cuda_graph() -> None:
-    """A step was recorded by MagPy but not compiled yet: its call in the recording is plain Python."""
+    """A step was recorded by MagPy but not compiled yet: its call in the recording runs in eager mode."""
     plain, ours = twice(_Training)
     _warm(ours.step)
     step = compiled(ours.step)

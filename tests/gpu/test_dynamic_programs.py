@@ -28,7 +28,7 @@ def _skip_if_plain_python_fails(name: str) -> None:
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, TypeError) as error:
-        pytest.skip(f"plain Python does not run on {DEVICE.type}: {str(error).splitlines()[0][:150]}")
+        pytest.skip(f"eager mode does not run on {DEVICE.type}: {str(error).splitlines()[0][:150]}")
 
 
 def _check(name: str, backend: str, calls: int) -> None:

@@ -1,4 +1,4 @@
-"""The examples on the device, as scripts: under ``run`` they print the losses that plain Python prints.
+"""The examples on the device, as scripts: under ``run`` they print the losses that eager mode prints.
 
 Started as the command line starts them, but without its packages, which a machine for tests need not have.
 """
@@ -70,7 +70,7 @@ def test_a_run_prints_the_losses_of_plain_python(name: str, tmp_path: Path) -> N
 
 
 def test_a_run_reports_times_of_a_step(tmp_path: Path) -> None:
-    """Steps alternate between compiled and plain; their times and the interval of the speed-up are in the report."""
+    """Steps alternate between compiled and plain; their times and the interval of the speedup are in the report."""
     _, outcome = _under_run("step_function", tmp_path)
     step = outcome.report.step
     assert step is not None and step.count >= _STEPS["step_function"] - 1

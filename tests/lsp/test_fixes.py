@@ -294,7 +294,7 @@ DETECTED = ("TransformerEncoder.forward", "_detect_is_causal_mask")
 @pytest.mark.parametrize("outcome", ["True", "False"])
 def test_what_torch_found_out_of_a_mask_can_be_said(outcome: str) -> None:
     call = "self.blocks(self.embed(x), mask=self.mask[:t, :t])"
-    values = (Value("outcome", outcome),)
+    values = (Value("value", outcome),)
     fixes = offered(f"y = 1 + {call} * 2\n", "MP101", call, values=values, callees=DETECTED)
     fixed = f"y = 1 + {call[:-1]}, is_causal={outcome}) * 2\n"
     assert fixes == {f"Pass `is_causal={outcome}`, if `mask` is {'always' if outcome == 'True' else 'never'} causal": fixed}
@@ -318,7 +318,7 @@ def test_what_torch_found_out_of_a_mask_can_be_said(outcome: str) -> None:
     ],
 )
 def test_a_mask_that_may_differ_stays(call: str, outcomes: tuple[str, ...], callees: tuple[str, ...]) -> None:
-    values = tuple(Value("outcome", outcome) for outcome in outcomes)
+    values = tuple(Value("value", outcome) for outcome in outcomes)
     assert offered(f"y = {call}\n", "MP101", call, values=values, callees=callees) == {}
 
 

@@ -67,7 +67,7 @@ async def test_hover_on_a_region_tells_what_it_is(client: Client, lab: Lab) -> N
     for words in (
         "Region `Net` (module): 20 calls, one complete graph", "2 captures, 18 of 20 calls replayed",
         "4 operations in 1 graph, 0 graph breaks", "14 guards, 17 µs per check, 2 side effects", "waits for 1 tensor value",
-        "compiled in 1.2 s", "2.00x (1.80x to 2.20x with 95 % confidence): 4 ms plain, 2 ms compiled",
+        "compiled in 1.2 s", "2.00x (1.80x to 2.20x with 95% confidence): 4 ms eager, 2 ms compiled",
         "`self.scale` `1.0` → `0.5` (call 2)",
     ):  # fmt: skip
         assert words in text, text
@@ -143,18 +143,16 @@ STEP = {
 
 async def test_the_step_is_what_a_compiled_run_says_first(client: Client, lab: Lab) -> None:
     uri = await _ran(client, lab, f"hello()\nregion(5, eager_ms=4.0, compiled_ms=2.0)\ndone(step={STEP!r})\nend()")
-    line = (
-        "Step: 8.00 ms compiled, 12.0 ms in plain Python (1.50x, 95 % interval 1.40 to 1.60). Saved 3.0 s: 60.0 s instead of"
-    )
+    line = "Step: 8.00 ms compiled, 12.0 ms in eager mode (1.50x, 95% interval 1.40 to 1.60). Saved 3.0 s: 60.0 s instead of"
     report = client.output("report")
-    assert report.lstrip().startswith(line[:90]) and "Parts of a step (share: of the plain step)" in report
+    assert report.lstrip().startswith(line[:90]) and "Parts of a step (share: of the eager step)" in report
     assert report.index("Parts of a step") < report.index("Regions: eager and compiled")
     (run,) = await client.request("magpy/runs", {})
     assert run["step"].startswith(line)
-    assert run["summary"].startswith("train.py: step 8.00 ms compiled, 12.0 ms plain (1.50x) · 1 region · 1 complete")
+    assert run["summary"].startswith("train.py: step 8.00 ms compiled, 12.0 ms eager (1.50x) · 1 region · 1 complete")
     text, _ = await _hover(client, uri, 4, 9)
     assert (
-        "- 33 % of the plain step: 4.00 ms plain (1.00 + 3.00, forward + backward), 2.00 ms compiled (0.500 + 1.50, "
+        "- 33% of the eager step: 4.00 ms eager (1.00 + 3.00, forward + backward), 2.00 ms compiled (0.500 + 1.50, "
         "forward + backward); the whole step: 1.50x"
     ) in text
     lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
@@ -169,7 +167,7 @@ async def test_a_step_that_was_not_measured_leaves_the_regions_speed_up(client: 
         lab,
         f"hello()\nregion(5, eager_ms=4.0, compiled_ms=2.0, speedup_low=1.9, speedup_high=2.1)\ndone(step={step!r})\nend()",
     )
-    assert "Step: not measured: of 3 steps, 2 ran as plain Python and 1 compiled" in client.output("report")
+    assert "Step: not measured: of 3 steps, 2 ran in eager mode and 1 compiled" in client.output("report")
     (run,) = await client.request("magpy/runs", {})
     assert run["summary"].startswith("train.py: 1 region · 1 complete · up to 2.00x")
     assert "step" not in (await _hover(client, uri, 4, 9))[0]

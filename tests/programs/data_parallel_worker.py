@@ -32,7 +32,7 @@ STEPS = 20
 
 @dataclass
 class Case:
-    """``mixed``: the second process runs plain Python. ``hits``: calls that captures serve at least; 0: none may."""
+    """``mixed``: the second process runs in eager mode. ``hits``: calls that captures serve at least; 0: none may."""
 
     hits: int = 14
     optimizer: Callable[[Any], Any] = lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=0.9)

@@ -1,4 +1,4 @@
-"""A program whose control flow depends on data, twice: in plain Python and compiled.
+"""A program whose control flow depends on data, twice: in eager mode and compiled.
 
 Key types: Pair, Paths (which lines of a program each call runs). Key function: call_plainly.
 """
@@ -88,7 +88,7 @@ def _same_streams(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def _state(model: nn.Module) -> dict[str, Any]:
-    """Parameters, buffers, gradients, and what its modules keep as plain Python data."""
+    """Parameters, buffers, gradients, and what its modules keep as ordinary Python data."""
     state: dict[str, Any] = dict(model.state_dict())
     state |= {f"{name}.grad": parameter.grad for name, parameter in model.named_parameters()}
     for path, module in model.named_modules():
@@ -111,7 +111,7 @@ CPU = torch.device("cpu")
 
 
 def call_plainly(name: str, device: torch.device) -> Any:
-    """The first call of a program on ``device`` in plain Python alone: whether it can run there at all."""
+    """The first call of a program on ``device`` in eager mode alone: whether it can run there at all."""
     with _on(device):
         program = build(name)
         return program.call(program.input(0))

@@ -1,4 +1,4 @@
-"""Runs small programs both under the runner and under plain Python, for comparison. Key names: Ran, under_magpy, plainly."""
+"""Runs small programs both under the runner and under eager mode, for comparison. Key names: Ran, under_magpy, plainly."""
 
 from __future__ import annotations
 

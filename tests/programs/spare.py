@@ -20,7 +20,7 @@ from tests.programs.runner_help import PYTHON, environment
 
 
 def printed(folder: Path, script: str = "prog.py") -> bytes:
-    """What ``script`` writes to its output, run in ``folder`` by plain Python; it must end well."""
+    """What ``script`` writes to its output, run in ``folder`` by eager mode; it must end well."""
     with tempfile.TemporaryDirectory() as outside:
         output, errors = (os.path.join(outside, name) for name in ("output", "errors"))
         nursery = _nursery()

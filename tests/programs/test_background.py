@@ -64,7 +64,7 @@ def test_a_short_program_does_not_wait(tmp_path: Path) -> None:
 def test_a_long_program_gets_the_compiled_code(tmp_path: Path) -> None:
     ran = in_background(tmp_path, "long")
     assert ran.outcome.kind == "ok", ran.stderr.decode()
-    for region in ran.outcome.report.regions:  # each is timed by turns; a slower one goes back to plain Python then
+    for region in ran.outcome.report.regions:  # each is timed by turns; a slower one goes back to eager mode then
         assert region.hits >= 10 and region.compile_s and region.eager_ms and region.compiled_ms, region
     assert [region.kind for region in ran.outcome.report.regions] == ["step"] and "MP404" not in ran.codes
 

@@ -1,4 +1,4 @@
-"""Networks of twenty kinds, trained on inputs of ten shapes: at most two captures, and plain Python's results."""
+"""Networks of twenty kinds, trained on inputs of ten shapes: at most two captures, and eager mode's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples as plain Python programs: they run offline on the CPU, learn, and print the same losses every time."""
+"""The examples as ordinary Python programs: they run offline on the CPU, learn, and print the same losses every time."""
 
 from __future__ import annotations
 

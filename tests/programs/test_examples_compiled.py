@@ -1,4 +1,4 @@
-"""The examples through the command line: what `check` finds and where, and `run` training as plain Python trains.
+"""The examples through the command line: what `check` finds and where, and `run` training as eager mode trains.
 
 The engine's graphs run on the `eager` backend here, bit for bit what Python computes, so whole outputs can be compared; what
 Inductor makes of the char_gpt is compared within a tolerance (slow).

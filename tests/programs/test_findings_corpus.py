@@ -86,7 +86,7 @@ def test_messages_can_be_understood_alone(found: dict[str, Reported]) -> None:
     bad = []
     for name, reported in found.items():
         for f in reported.findings:
-            named = "`" in f.message or f.code >= "MP4" or f.message.startswith("A decision on data")
+            named = "`" in f.message or f.code >= "MP4" or f.message.startswith("A branch on tensor data")
             odd = re.search(r"0x[0-9a-f]{5,}|\bobject at\b|\.\.\.\.|\n|\{here\}|``|  ", f.message)
             sentence = f.message.endswith(".") or f.code == "MP912"  # the server's own, in its style
             if not sentence or len(f.message) > 260 or not named or odd or not f.to_json()["hint"]:

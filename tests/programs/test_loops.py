@@ -1,4 +1,4 @@
-"""The loops that people use, from their packages: the same output as in plain Python, captured as far as they allow."""
+"""The loops that people use, from their packages: the same output as in eager mode, captured as far as they allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole scripts, as their users have them, do what they do in plain Python: output, exit statuses and files.
+"""Whole scripts, as their users have them, do what they do in eager mode: output, exit statuses and files.
 
 ``real/`` has them: in the shape of well-known ones, written anew. What `check` says about each is judged here: what is
 shown is what a user would change code for.
@@ -95,7 +95,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @functools.cache
 def plain(name: str, base: Path) -> tuple[Left, Path]:
-    """What plain Python leaves, and the folder that it ran in."""
+    """What eager mode leaves, and the folder that it ran in."""
     folder = base / name
     prepare(SCRIPTS[name], folder)
     left = plain_run(SCRIPTS[name], folder, base / "before" / name)

@@ -358,8 +358,8 @@ def test_an_exception_whose_text_can_not_be_shown_or_controls_a_terminal(tmp_pat
     """
     write(tmp_path, source)
     texts = {
-        "odd": "raised Odd: <Odd, whose text can't be shown> at",
-        "exits": "raised Exits: <Exits, whose text can't be shown> at",
+        "odd": "raised Odd: <Odd: its text can't be shown> at",
+        "exits": "raised Exits: <Exits: its text can't be shown> at",
         "red": "raised ValueError: red and\N{REPLACEMENT CHARACTER} more at",
         "exit": "exited with code 1 (bold):",
     }

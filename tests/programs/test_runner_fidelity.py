@@ -1,4 +1,4 @@
-"""A program under the runner sees what it sees under plain Python, and its tracebacks read the same."""
+"""A program under the runner sees what it sees under eager mode, and its tracebacks read the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script's variables hold dies at its end as in plain Python: finalizers run, and files that are open are written."""
+"""What a script's variables hold dies at its end as in eager mode: finalizers run, and files that are open are written."""
 
 from __future__ import annotations
 

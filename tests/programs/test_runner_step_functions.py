@@ -411,7 +411,7 @@ def test_what_a_library_does_in_a_closure(tmp_path: Path, call: str, is_users: b
     )
     assert ran.regions() == {"model: Sequential": 10, "optimizer: Adam": 12}
     assert ran.finding("MP103").is_actionable == is_users
-    assert is_users or "the model inside is a region of its own" in ran.finding("MP103").hint
+    assert is_users or "the model inside is a separate region" in ran.finding("MP103").hint
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Programs with threads under `run`: they print what they print in plain Python, and nothing of ours fails meanwhile."""
+"""Programs with threads under `run`: they print what they print in eager mode, and nothing of ours fails meanwhile."""
 
 from __future__ import annotations
 

@@ -63,4 +63,4 @@ def test_both_engines_are_counted_on_the_same_architectures() -> None:
     assert [(name, mode) for name, mode, _ in left_out(RECORDS)] == [("d", "eval")]
     cost = costs(RECORDS, "eval")["first two calls"]
     assert (cost["models"], cost["magpy less"]) == (1, 1) and cost["magpy"] == pytest.approx(0.2)
-    assert "66.7 %" in markdown(RECORDS) and "**wrong** c (eval)" in markdown(RECORDS)
+    assert "66.7%" in markdown(RECORDS) and "**wrong** c (eval)" in markdown(RECORDS)

@@ -1,4 +1,4 @@
-"""Random changes of the world between the calls of training steps, compared with plain Python after every call.
+"""Random changes of the world between the calls of training steps, compared with eager mode after every call.
 
 ``python -m tests.soundness.step_campaign --calls 30000 --seed 1``; exit status 1 if there is a difference.
 """
@@ -129,7 +129,7 @@ def _changes(rng: random.Random, known: dict[int, Change]) -> dict[int, Change]:
 
 
 def _outcome(program: Program, backend: str) -> str:
-    """What differs; empty if nothing does. What plain Python itself refuses is no difference."""
+    """What differs; empty if nothing does. What eager mode itself refuses is no difference."""
     try:
         steps.run(program, backend)
     except AssertionError as error:
@@ -140,7 +140,7 @@ def _outcome(program: Program, backend: str) -> str:
 
 
 def _plain_runs(program: Program) -> bool:
-    """Whether the program and its changes run in plain Python."""
+    """Whether the program and its changes run in eager mode."""
     import magpy_core
 
     try:

@@ -1,6 +1,6 @@
 """A program as users run it: ``magpy-lsp run``, with calls timed by turns; only what Inductor takes is left out.
 
-It changes its world once compiled code serves, and prints what it sees: exactly what plain Python prints.
+It changes its world once compiled code serves, and prints what it sees: exactly what eager mode prints.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROGRAM = """
     from torch import nn
 
     def until_compiled(call):
-        # In plain Python, as often as the compiled run did.
+        # In eager mode, as often as the compiled run did.
         if "magpy_core" not in sys.modules:
             return [call() for _ in range(int(sys.argv[1]))]
         from magpy_core.regions import provider

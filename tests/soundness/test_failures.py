@@ -1,7 +1,7 @@
 """No error of MagPy's own reaches the program: every function of the engine is made to raise, one at a time.
 
 Each time the same program runs, compiled and plain, with calls that are recorded, explained, replayed and refused. Whatever
-function fails, at its first call or at every call, the program's results, state and exceptions are those of plain Python.
+function fails, at its first call or at every call, the program's results, state and exceptions are those of eager mode.
 """
 
 from __future__ import annotations

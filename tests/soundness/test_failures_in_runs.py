@@ -1,7 +1,7 @@
 """No error of MagPy's own reaches a program that is run or checked: what times regions, cuts them and counts steps is made
 to raise, one function at a time.
 
-As in `test_failures`, whose functions are left out, the program's results, state and exceptions are those of plain Python.
+As in `test_failures`, whose functions are left out, the program's results, state and exceptions are those of eager mode.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tensors whose sizes and strides cannot be compared: a region that takes one runs as plain Python and says so."""
+"""Tensors whose sizes and strides cannot be compared: a region that takes one runs in eager mode and says so."""
 
 from __future__ import annotations
 

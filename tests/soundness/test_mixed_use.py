@@ -1,5 +1,5 @@
 """Beside other tools in one process: profilers, debuggers, coverage, threads, DDP, DataLoader workers, cells of a notebook,
-code that pytest has rewritten. Every test compares with plain Python."""
+code that pytest has rewritten. Every test compares with eager mode."""
 
 from __future__ import annotations
 

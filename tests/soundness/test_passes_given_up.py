@@ -1,5 +1,5 @@
-"""Steps whose backward pass runs Python that sees the pass: none of them is captured, and the recorded call is as in plain
-Python, although a recorded pass would assign gradients at its end."""
+"""Steps whose backward pass runs Python that sees the pass: none of them is captured, and the recorded call is as in eager
+mode, although a recorded pass would assign gradients at its end."""
 
 from __future__ import annotations
 

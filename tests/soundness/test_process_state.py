@@ -227,7 +227,7 @@ def test_the_collector_stays_as_the_region_leaves_it() -> None:
 
 @pytest.mark.parametrize("left", ["acquire", "release", "both"])
 def test_a_lock_that_a_region_leaves(left: str) -> None:
-    """What others see of it: at every call, held or free as plain Python leaves it."""
+    """What others see of it: at every call, held or free as eager mode leaves it."""
     lock = threading.Lock()
 
     def region(x: torch.Tensor) -> torch.Tensor:

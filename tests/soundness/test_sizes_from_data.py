@@ -99,7 +99,7 @@ def test_each_size_has_its_own_capture_and_no_compiler_takes_them() -> None:
         compiled = magpy_core.compile(region, backend="eager", fullgraph=fullgraph)
         for x in [*inputs, *inputs]:
             assert torch.equal(compiled(x), region(x))
-        # one graph is compared after it has run: of another size it raises, and the call runs as plain Python
+        # one graph is compared after it has run: of another size it raises, and the call runs in eager mode
         assert (len(magpy_core.captures(compiled)), region_of(compiled).hits) == ((1, 3) if fullgraph else (2, 4))
         assert all(capture.is_complete is fullgraph for capture in magpy_core.captures(compiled))
     compiled = magpy_core.compile(region, backend="aot_eager")

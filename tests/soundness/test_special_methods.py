@@ -1,4 +1,4 @@
-"""Special methods of the program's own classes, by the syntax that runs them: as often as in plain Python, same effects.
+"""Special methods of the program's own classes, by the syntax that runs them: as often as in eager mode, same effects.
 
 Every method reads and writes its object; the objects change between the calls of the region, and so do the numbers.
 """

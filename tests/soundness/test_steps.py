@@ -1,6 +1,6 @@
 """Whole training steps as one region: forward, backward, clipping and the optimizer in one graph.
 
-Each program runs twice, in plain Python and compiled, and something of its world changes between some of the calls. After
+Each program runs twice, in eager mode and compiled, and something of its world changes between some of the calls. After
 every call, losses, parameters, gradients (that there is none, and strides, too) and the optimizer's state are compared.
 """
 
@@ -386,7 +386,7 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 @dataclass
 class Program:
     """``changes``: what is done before a call, by its number. ``hits``: calls that captures serve at least. ``refused``:
-    some calls must run as plain Python. ``batches``: sizes of the batches, in turn."""
+    some calls must run in eager mode. ``batches``: sizes of the batches, in turn."""
 
     make_world: Callable[[], World]
     make_step: Callable[[World], Step]

@@ -1,4 +1,4 @@
-"""Tensor subclasses: what they are asked, and what they answer, is as in plain Python.
+"""Tensor subclasses: what they are asked, and what they answer, is as in eager mode.
 
 Each kind of class (its operations are Python, its kernels are, or neither) is used in each way, in five calls between
 which what the class's own code reads changes. Compared are results, what was written, and everything the class was asked.

@@ -1,6 +1,6 @@
 """Other threads, while regions are recorded and replayed: nothing that any thread has written is lost.
 
-What is compared holds in plain Python whatever the order in which the threads run.
+What is compared holds in eager mode whatever the order in which the threads run.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Pair:
 
 
 def plainly(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The result of something compiled, computed by plain Python."""
+    """The result of something compiled, computed by eager mode."""
     with magpy_core.disabled():
         return target(*args, **kwargs)
 

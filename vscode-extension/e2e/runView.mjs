@@ -27,12 +27,12 @@ export async function showsRunView(window, { workspace }) {
   const frame = await window.frameWith("#bars");
   const text = () => frame.locator("body").innerText();
   await until(async () => /step [\d,]+, loss 0?\.?\d/.test(await text()), "the step and the loss", LONG_TIMEOUT);
-  await until(async () => /now [\d.,]+ steps\/s[^]*[\d.,]+ steps\/s compiled, [\d.,]+ plain: (\d+\.\d\dx|not certain)/.test(await text()), "speeds", LONG_TIMEOUT);
+  await until(async () => /now [\d.,]+ steps\/s[^]*[\d.,]+ steps\/s compiled, [\d.,]+ eager: (\d+\.\d\dx|not certain)/.test(await text()), "speeds", LONG_TIMEOUT);
   await until(async () => (await frame.locator("#bars tbody tr:visible").count()) > 1, "the shares of the step");
   if (isPictured) {
     await until(async () => /saved [\d.]+ s so far/.test(await text()), "a gain", LONG_TIMEOUT);
   }
-  expect(/Share of the plain step/.test(await text()), "what the bars are of");
+  expect(/Share of the eager step/.test(await text()), "what the bars are of");
   const width = await frame.locator(".bar").first().evaluate((bar) => bar.getBoundingClientRect().width);
   expect(width > 10, "a bar as wide as the largest share");
   await window.waitForActive(TRAINING); // it took no focus

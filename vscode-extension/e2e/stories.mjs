@@ -50,7 +50,7 @@ export async function showsNoFacts(window, { workspace }) {
 export async function hoversOverFact(window) {
   await hover(
     window, undefined, "self.tokens_seen +=",
-    "MP301", "replay repeats it", /changed = self\.tokens_seen/, "Why:", "What to do:", "region model: GPT",
+    "MP301", "compiled calls do the same", /changed = self\.tokens_seen/, "Why:", "What to do:", "region model: GPT",
   );
   await window.shot("05-fact-hover");
   await endHover(window);
@@ -81,7 +81,7 @@ export async function marksGraphBreak(window, { workspace }) {
 }
 
 export async function hoversOverGraphBreak(window) {
-  await hover(window, "warning", EARLY_EXIT_BREAK, "MP101", "outcome = True", "outcome = False", "Why:", "What to do:", "torch.where", "found 4 times");
+  await hover(window, "warning", EARLY_EXIT_BREAK, "MP101", "value = True", "value = False", "Why:", "What to do:", "torch.where", "found 4 times");
   await window.shot("07-hover");
   await endHover(window);
 }
@@ -128,7 +128,7 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
-    return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /Total: \d+ regions/.test(text);
+    return /final loss \d/.test(text) && /speedup +captures/.test(text) && /Total: \d+ regions/.test(text);
   }, "the program's last line and the table of regions");
   await until(
     () => page.evaluate(() => [...document.querySelectorAll(".terminal-resize-overlay")].every((overlay) => getComputedStyle(overlay).opacity === "0")),
@@ -241,7 +241,7 @@ export async function drawsGraph(window, { workspace }) {
 export async function drawsReferences(window) {
   const { frame, found } = await graphOf(window);
   await frame.locator("#kind").selectOption("references");
-  await waitForTab(window, /RefGraph/);
+  await waitForTab(window, /reads and writes/);
   await frame.locator("#search").fill("stages");
   await frame.locator("#search").press("Enter");
   await until(async () => /^1 of \d+/.test(await found.innerText()), "the object");
@@ -406,7 +406,7 @@ export async function compares(window, { workspace }) {
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
-    return /plain Python/.test(text) && /torch\.compile +\d/.test(text);
+    return /eager mode/.test(text) && /torch\.compile +\d/.test(text);
   }, "the table of both engines");
   await window.shot("21-compared");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");

@@ -63,8 +63,8 @@ describe("itemsOf", () => {
   it("lists the views that a capture has, for that capture", () => {
     const [region] = item?.children ?? [];
     const [second, first] = region?.children ?? [];
-    expect(labels(second?.children)).toEqual(["Operator graph", "Guards", "RefGraph", "Generated code", "Writes"]);
-    expect(labels(first?.children)).toEqual(["Operator graph", "Guards", "RefGraph"]);
+    expect(labels(second?.children)).toEqual(["Operator graph", "Guards", "Reads and writes", "Generated code", "Writes"]);
+    expect(labels(first?.children)).toEqual(["Operator graph", "Guards", "Reads and writes"]);
     expect(first?.children?.[0]).toMatchObject({
       command: "magpy.showOperatorGraph",
       at: { run: "/ws/train.py", region: "model: Net", capture: 1 },

@@ -19,7 +19,7 @@ describe("URIs of virtual documents", () => {
   });
 
   it("replace path separators in the region's name", () => {
-    expect(nameOf({ kind: "references" }, "fn: a/b\\c").path).toBe("/fn: a-b-c RefGraph.py");
+    expect(nameOf({ kind: "references" }, "fn: a/b\\c").path).toBe("/fn: a-b-c reads and writes.py");
   });
 
   it.each(["", "{", "null", "[]", '{"kind":"passwd"}'])("are rejected if the query is %j", (query) => {

@@ -30,7 +30,7 @@ def say_if_causal(problem: Problem) -> Fix | None:
     passed = {keyword.arg for keyword in call.keywords}
     if mask not in passed or argument in passed or None in passed:
         return None  # passed already, maybe in `**options`, or the mask is positional, and what follows may be, too
-    found = {value.repr for value in problem.finding.values if value.name == "outcome"}
+    found = {value.repr for value in problem.finding.values if value.name == "value"}
     if found not in ({"True"}, {"False"}):
         return None  # it differs from call to call
     (causal,) = found

@@ -37,10 +37,10 @@ def chapter(report: Report, sheets: Sheets) -> str:
     if not parts and not once:
         return ""
     if not parts:
-        parts = ["<p class='good'>No region was captured again.</p>"]
+        parts = ["<p class='good'>No region was compiled again.</p>"]
     elif once:
         names = ", ".join(escape(clean(region.name)) for region in once)
-        parts.append(f"<p class='soft'>Not captured again: {names}.</p>")
+        parts.append(f"<p class='soft'>Not compiled again: {names}.</p>")
     return "".join(["<h2 id='recompiles'>Recompiles</h2>", *parts])
 
 

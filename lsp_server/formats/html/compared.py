@@ -21,11 +21,11 @@ _SHOWN: tuple[Measure[RegionSummary], ...] = (
     Measure("graphs", lambda r: r.graphs),
     Measure("captures", lambda r: r.captures),
     *MEASURES,
-    Measure("speed-up", lambda r: r.speedup, unit="x"),
+    Measure("speedup", lambda r: r.speedup, unit="x"),
 )
 _SHOWN_OF_STEP: tuple[Measure[StepReport], ...] = (
     *STEP_MEASURES,
-    Measure("speed-up", lambda s: s.speedup, unit="x"),
+    Measure("speedup", lambda s: s.speedup, unit="x"),
 )
 _SAME = "<span class='soft'>as before</span>"
 _STYLES = {"red": "error", "green": "good", "dim": "soft"}  # of the terminal, on the page

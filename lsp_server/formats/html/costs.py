@@ -74,14 +74,14 @@ class LineCosts:
             self._add(kind, file, line, ms, f"{codes}: {cost(same)}")
 
     def _of_regions(self, report: Report) -> None:
-        """The compiled time if there is one, else that of plain Python."""
+        """The compiled time if there is one, else that of eager mode."""
         places = {region.id: region for region in report.regions if region.file and region.line}
         for row in rows(report.step) if report.step is not None else ():
             region = places.get(row.region)
             split = row.plain if row.compiled.total is None else row.compiled
             if region is None or not split.total:
                 continue
-            how = "in plain Python" if split is row.plain else "compiled"
+            how = "in eager mode" if split is row.plain else "compiled"
             words = f"{clean(row.name)}, the whole region, {how}: {milliseconds(split.total)} ms of one step{split.note}"
             self._add("region", region.file, region.line - 1, split.total, words)
 

@@ -28,7 +28,7 @@ _COLUMNS = (
     "host reads",
     "eager ms",
     "compiled ms",
-    "speed-up",
+    "speedup",
 )
 
 

@@ -1,4 +1,4 @@
-"""The plain and the compiled step as bars, split into their parts, as SVG. Key function: picture.
+"""The eager and the compiled step as bars, split into their parts, as SVG. Key function: picture.
 
 All bars have the same scale. A part's forward pass is solid, its backward pass faded; time that belongs to no part is an
 empty frame.
@@ -38,10 +38,10 @@ def picture(steps: Mapping[str, StepReport]) -> str:
     parts nor two bars to compare."""
     styles = _styles([row for step in steps.values() for row in rows(step)])
     bars = []
-    for kind in ("plain", "compiled"):
+    for kind in ("eager", "compiled"):
         for run, step in steps.items():
-            whole = step.plain_ms if kind == "plain" else step.compiled_ms
-            splits = [(row, row.plain if kind == "plain" else row.compiled) for row in rows(step)]
+            whole = step.plain_ms if kind == "eager" else step.compiled_ms
+            splits = [(row, row.plain if kind == "eager" else row.compiled) for row in rows(step)]
             pieces = [_Piece(clean(row.name), styles[row.region], split) for row, split in splits]
             bars.append((f"{kind} step{f', {run}' if run else ''}", whole, pieces))
     drawn = [(name, whole, [p for p in pieces if p.split.total]) for name, whole, pieces in bars if whole]

@@ -21,7 +21,8 @@ from magpy_core.findings.details import Call, GraphCall
 _WIDE, _LEFT, _BAR, _TOP = 1100, 10, 26, 8
 _CHARACTER = 7.0  # units of the picture, on average
 _COLORS = 6
-_KINDS = {"compiled": {"replayed"}, "plain": {"plain", "watched"}}
+_KINDS = {"compiled": {"replayed"}, "eager": {"plain", "watched"}}
+_A = {"compiled": "A compiled", "eager": "An eager"}
 _ENDING = ("optimizer", "step", "function", "module", "stretch")
 """Kinds of regions, by how surely the end of a call is the end of a step."""
 _SLACK = 1e-7  # seconds by which clocks of a caller and of what it calls may differ
@@ -85,7 +86,7 @@ def picture(report: Report) -> str:
         median = of_kind[len(of_kind) // 2]
         which = "the median" if step is median else f"close to the median, {milliseconds(median.seconds * 1e3)} ms,"
         up_to = f"up to call {step.number:,} of"
-        what = f"A {kind} step, {milliseconds(step.seconds * 1e3)} ms: {which} of {len(of_kind):,}, {up_to} "
+        what = f"{_A[kind]} step, {milliseconds(step.seconds * 1e3)} ms: {which} of {len(of_kind):,}, {up_to} "
         drawing = _drawing(kind, step, _Names(names, graphs), styles, scale)
         parts.append(f"<p>{what}{escape(names.get(ending, ending))}</p>{drawing}")
     inside = "In grey: Python outside regions, with data loading and backward passes. "
@@ -218,7 +219,7 @@ def _block(name: str, seconds: float, style: str, x: float, y: int, scale: float
 
 def _words(kind: str, step: Step, names: _Names) -> str:
     """The picture in words, for screen readers."""
-    said = [f"A {kind} step of {milliseconds(step.seconds * 1e3)} ms with {count(len(step.spans), 'call')}"]
+    said = [f"{_A[kind]} step of {milliseconds(step.seconds * 1e3)} ms with {count(len(step.spans), 'call')}"]
     said += [
         f"{names.of(span.call)} from {milliseconds((span.call.start - step.begin) * 1e3)} ms on, "
         f"for {milliseconds(span.call.seconds * 1e3)} ms"

@@ -13,7 +13,7 @@ from lsp_server.formats.step_text import milliseconds
 from magpy_core.findings import StepReport, StepSample
 
 KINDS = {
-    "plain": "plain Python",
+    "plain": "eager mode",
     "compiled": "compiled",
     "mixed": "partly compiled",
     "waited": "waited for a recording or for compiled code",
@@ -108,7 +108,7 @@ def _ticks(axes: _Axes) -> list[float]:
 
 def _medians(step: StepReport, axes: _Axes) -> Iterator[str]:
     """Both medians as lines; their names do not overlap, however close they are."""
-    lines = [(ms, name) for ms, name in ((step.plain_ms, "plain"), (step.compiled_ms, "compiled")) if ms]
+    lines = [(ms, name) for ms, name in ((step.plain_ms, "eager"), (step.compiled_ms, "compiled")) if ms]
     lines.sort()
     below = math.inf
     for ms, name in lines:

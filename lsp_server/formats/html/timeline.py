@@ -12,9 +12,9 @@ from magpy_core.findings.details import Call
 
 HOW = {
     "recorded": "recorded under the monitor",
-    "watched": "plain Python; a capture would have been valid",
+    "watched": "eager mode; a capture would have been valid",
     "replayed": "replayed, compiled",
-    "plain": "plain Python",
+    "plain": "eager mode",
 }
 _WIDE, _LEFT, _ROW = 1100, 190, 26
 _DRAWN = 4000

@@ -1,7 +1,7 @@
 """DistributedDataParallel, as operations: which ones its hooks run in C++ on each process.
 
 The collectives are those of the plain module, in number, order, size and dtype, so that a process that runs a captured step
-can work with one that runs plain Python. Key type: Replica; key functions: reason_to_refuse, replica, all_reduced,
+can work with one that runs in eager mode. Key type: Replica; key functions: reason_to_refuse, replica, all_reduced,
 broadcast, collectives_run, group_of.
 """
 

@@ -63,7 +63,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """A frame that stays plain Python. ``kind`` is empty if the cause is an error, not a limit of the compiler."""
+    """A frame that stays in eager mode. ``kind`` is empty if the cause is an error, not a limit of the compiler."""
 
     code: CodeType
     kind: str

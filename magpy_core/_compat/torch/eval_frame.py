@@ -13,7 +13,7 @@ code object by another one (a *clone*). How torch's hook works:
   before they accumulate.
 * An intercepted call is a C call, but a plain one is not: deep recursion would end in RecursionError on 3.12 and 3.13,
   whatever the recursion limit, and in a crash on 3.11. If an interception is stopped or the stack is too deep, the next
-  frame switches interception off for the thread (:func:`_escaping`), and plain Python continues from there.
+  frame switches interception off for the thread (:func:`_escaping`), and eager mode continues from there.
 * An exception in a callback would reach user code and corrupt torch's count of intercepting threads: nothing here raises.
   The user's exceptions (Ctrl-C) are raised by the frame that was about to start.
 * A code object with the SKIP strategy is evaluated without a callback; with recursive SKIP, so is everything it calls.

@@ -45,7 +45,7 @@ def allow() -> None:
         return
     variable = refusal()
     if not variable:
-        raise AutogradRefused(f"{_VARIABLE.decode()} is not what torch's engine looks at")
+        raise AutogradRefused(f"{_VARIABLE.decode()} is not what torch's engine uses")
     variable.value = False
     if is_refused():
         raise AutogradRefused("torch's engine refuses for another reason than the one that was removed")

@@ -8,7 +8,7 @@ from torch.nn.modules import transformer
 
 _CAUSAL = (
     "If the mask is always causal, pass `is_causal=True` (to a decoder, `tgt_is_causal`), else False: then torch does "
-    "not look at the mask's values."
+    "not read the mask's values."
 )
 _AVOIDED_BY = {
     function.__code__: hint

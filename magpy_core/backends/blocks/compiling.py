@@ -219,7 +219,7 @@ def _compiled(graph: _Graph, units: Sequence[tuple[Unit, _Kind]], compile_one: C
             count(len(compiled), parts)
             fn, boxed, texts = compile_one(kind.module, kind.fakes, kind.mode)
             if kind.flat is not None and not all(map(kind.flat.serves, kind.sizes)):
-                raise ValueError("flat code does not serve all sizes")
+                raise ValueError("flat code does not fit all sizes")
             compiled[kind] = boxed or _boxed(fn)
             sources += [text for text in texts if text not in sources]
     joined = join(graph.inputs, [(unit, compiled[kind]) for unit, kind in units], graph.outputs)

@@ -60,7 +60,7 @@ def _record(graph: torch.cuda.CUDAGraph, call: Boxed, given: list[torch.Tensor],
             _generations[device] = generation(device) + 1
         raise
     if is_elsewhere(probe, pool):
-        raise Unfit("the program directs the device's memory to a pool of its own")
+        raise Unfit("the program directs the device's memory to a separate pool")
     return results
 
 

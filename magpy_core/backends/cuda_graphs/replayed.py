@@ -94,7 +94,7 @@ class Replayed:
         try:
             with torch.no_grad():
                 results = recording.replay(inputs)
-        except RuntimeError as error:  # too little memory; the call runs as plain Python
+        except RuntimeError as error:  # too little memory; the call runs in eager mode
             self.reason, self._recording = f"a replay failed: {str(error).splitlines()[0][:160]}", None
             raise
         if self._counted:
@@ -109,9 +109,10 @@ class Replayed:
         if before is not None:
             self._moving |= before.moved(inputs) - self._written
         if elsewhere := self._moving & self._written:
-            self.reason = f"{len(elsewhere)} of the tensors that it writes are elsewhere in each call"
+            count = "1 output tensor gets" if len(elsewhere) == 1 else f"{len(elsewhere)} output tensors get"
+            self.reason = f"{count} a new address on every call, and a CUDA graph needs fixed ones"
         elif self._recordings == _MOST_RECORDINGS:
-            self.reason = "tensors that it reads are elsewhere in each call"
+            self.reason = "input tensors get a new address on every call"
         else:
             self._recordings += 1
             try:

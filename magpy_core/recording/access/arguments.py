@@ -57,7 +57,7 @@ class Arguments(AccessTracker):
                 self.facts.contents.read_all(node, site, carry=carry)
             budget -= natives.length(v)
             if budget < 0:
-                text = f"{HERE} passes a very large container to native code: too many elements for guards."
+                text = f"{HERE} passes a very large container to C code: too many elements to check."
                 self.journal.refuse(
                     "MP111", text, hint="Read only the elements that are needed, or keep the data in a tensor.", site=site
                 )
@@ -75,7 +75,7 @@ class Arguments(AccessTracker):
                     self.access.natives.call_getter(site, getter, (value,))
             else:
                 name = getattr(getter, "__name__", type(getter).__name__)
-                text = f"{HERE} passes `{name}` to native code, where its reads can't be observed."
+                text = f"{HERE} passes `{name}` to C code: MagPy can't see what reads it."
                 self.journal.refuse("MP104", text, hint="Use a lambda: its reads are observed.", site=site)
 
     def read_state(self, obj: Any, site: Any) -> None:

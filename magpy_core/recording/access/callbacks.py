@@ -177,7 +177,7 @@ class Callbacks(AccessTracker):
         self.formats |= reads is Reads.TEXT
         unknown = reads is Reads.ANYTHING and kind != kinds.SCALAR and getattr(fn, "__module__", "") in ("builtins", None)
         if unknown or is_a(fn, GETTERS) or kind in kinds.CONTAINERS or is_a(owner, (*MEMBER, property)):
-            text = f"{HERE} calls a native function from native code, on values that the monitor can't observe."
+            text = f"{HERE} calls a C function from C code, so MagPy can't see its arguments."
             hint = "Use a comprehension or a lambda: its reads are observed."
             self.journal.refuse("MP104", text, hint=hint, site=site)
         elif reads is not Reads.NOTHING:
@@ -218,7 +218,7 @@ class Callbacks(AccessTracker):
 
     def unobservable(self, site: Any, fn: Any) -> Callable[[], None]:
         """A function that refuses a call of ``fn``, whose result must be observed, by native code."""
-        text = f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not observed."
+        text = f"{HERE} calls `{policy.shown_name(fn)}` from C code: MagPy can't see its result."
         hint = "Use a comprehension or a lambda: its calls are observed."
         return lambda: self.journal.refuse("MP104", text, hint=hint, site=site)
 

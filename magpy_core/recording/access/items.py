@@ -50,7 +50,7 @@ class Items(AccessTracker):
         elif node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             self.sequence_item(node, key, site)
         elif node.kind == kinds.OPAQUE:
-            text = f"{HERE} reads an item of {a_type(obj)} from outside, whose memory guards can't check."
+            text = f"{HERE} reads an item of {a_type(obj)} from outside: MagPy can't check its memory."
             hint = "Keep the data in a tensor or a list, or look the item up outside the region."
             self.journal.refuse("MP104", text, hint=hint, site=site)
 

@@ -62,7 +62,11 @@ class Natives(AccessTracker):
         if is_a(obj, torch.Tensor) or obj is None or name not in ("__get__", "__set__", "__delete__"):
             return
         if name != "__get__" or lookup.class_lookup(type(obj), member.__name__)[0] is not member:
-            self.journal.refuse("MP104", f"{HERE} uses a slot that the object's class hides.", site=site)
+            self.journal.refuse(
+                "MP104",
+                f"{HERE} uses the slot `{member.__name__}`, but the class has another attribute of that name.",
+                site=site,
+            )
         else:
             self.access.reads.raw_attr(obj, member.__name__, site)
 
@@ -81,7 +85,7 @@ class Natives(AccessTracker):
         if is_a(fn, operator.attrgetter):
             for name in given:
                 if "." in name:
-                    text = f"{HERE} reads a chain of attributes in native code, where the reads can't be observed."
+                    text = f"{HERE} reads a chain of attributes in C code: MagPy can't see what it reads."
                     self.journal.refuse("MP104", text, hint="Write the attribute chain in Python: `obj.a.b`.", site=site)
                 else:
                     self.access.reads.attr(obj, name, site)
@@ -99,7 +103,7 @@ class Natives(AccessTracker):
     def format_fields(self, site: Any, text: str) -> None:
         """``text.format(...)``: fields with attributes or items read them from the arguments."""
         if _DEEP_FIELD.search(str.replace(text, "{{", "")):
-            text = f"{HERE} looks up attributes or items in a format string, where the reads can't be observed."
+            text = f"{HERE} looks up attributes or items in a format string: MagPy can't see what it reads."
             self.journal.refuse("MP104", text, hint="Use an f-string.", site=site)
 
     def match_class(self, site: Any, subject: Any, cls: Any, names: Any) -> None:

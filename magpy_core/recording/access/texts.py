@@ -64,7 +64,7 @@ class Texts(AccessTracker):
         if (node := self.refgraph.node(obj)) is not None:
             self.refgraph.read(node.source, guard.IDENTITY, obj, site)
         else:
-            text = f"{HERE} formats {a_type(obj)} as text that contains its address, which differs at each call."
+            text = f"{HERE} formats {a_type(obj)} as text with its address, which is different on every call."
             hint = "Give the class a `__repr__`, or put one of its attributes into the text."
             self.journal.refuse("MP103", text, hint=hint, site=site)
 

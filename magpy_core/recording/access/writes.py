@@ -126,7 +126,7 @@ class Writes(AccessTracker):
         if before is not None and kinds.has_finalizer(type(before)):
             text = f"{HERE} replaces a `{type(before).__name__}`; replay can't repeat when its `__del__` runs."
             del before
-            hint = "Replace it outside the region, or free what it holds by a method of its own."
+            hint = "Replace it outside the region, or free what it holds in a method that you call."
             self.journal.abort(text, site, hint=hint)
 
     def slot_written(self, node: Node, op: str, key: Any, value: Any, site: Any) -> Snapshot:
@@ -164,7 +164,9 @@ class Writes(AccessTracker):
         elif is_a(obj, torch.Tensor):
             known = self.refgraph.node(obj) is not None or obj not in self.ledger.ops.values
             if known and not lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
-                text = f"{HERE} sets an attribute of a tensor that existed before the region; replay can't repeat that."
+                text = (
+                    f"{HERE} sets an attribute of a tensor that existed before the region; compiled code can't repeat that."
+                )
                 hint = "Keep the value in an attribute of the module, or in a dict by the tensor's name."
                 self.journal.refuse("MP110", text, hint=hint, site=site)
         elif is_a(obj, (type, types.FunctionType)):
@@ -180,7 +182,7 @@ class Writes(AccessTracker):
             else:
                 self.access.globals.changed(obj.__dict__, name, site, value)
         elif is_a(obj, torch.jit.ScriptModule):
-            text = f"{HERE} sets `{name}` of a torch.jit module, which replay can't repeat."
+            text = f"{HERE} sets `{name}` of a torch.jit module: compiled code can't repeat that."
             self.journal.refuse("MP112", text, site=site)
         else:
             self._object_attr(obj, name, site, value, deleted, native)
@@ -193,7 +195,7 @@ class Writes(AccessTracker):
                 self.slot_written(node, "set_item", name, value, site)
         elif name != "__slotnames__":  # a cache of copyreg that the class determines
             kind = "class" if is_a(obj, type) else "function"
-            text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
+            text = f"`{name}` is set on the {kind} `{obj.__qualname__}`: compiled code can't repeat that yet."
             hint = "Keep the value on an instance or in a global variable."
             self.basics.age.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
 
@@ -208,10 +210,10 @@ class Writes(AccessTracker):
         if node is None:
             return
         if (custom := custom_dict(obj)) is not None and custom is not obj:
-            text = f"{HERE} is set on {a_type(obj)}, whose `__dict__` is not a plain dict: replay can't repeat that."
+            text = f"{HERE} is set on {a_type(obj)}, whose `__dict__` is not a plain dict: compiled code can't repeat that."
             self.journal.refuse("MP110", text, hint=_ONE_BY_ONE, site=site)
         if name == "__dict__":
-            text = f"{HERE} replaces the whole `__dict__`, which replay can't repeat."
+            text = f"{HERE} replaces the whole `__dict__`: compiled code can't repeat that."
             self.journal.refuse("MP110", text, hint=_ONE_BY_ONE, site=site)
         deleter = lookup.class_lookup(tp, "__delattr__")[0]
         plain = not lookup.is_data_descriptor(raw) or is_a(raw, types.MemberDescriptorType)
@@ -275,7 +277,7 @@ class Writes(AccessTracker):
             self.basics.numbers.escape_all(site, value)  # native memory stores the exact number
             self.facts.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
-            text = f"{HERE} writes an item of {a_type(obj)} that existed before the region; replay can't repeat that."
+            text = f"{HERE} writes an item of {a_type(obj)} that existed before the region; compiled code can't repeat that."
             self.journal.refuse("MP110", text, hint="Keep the data in a tensor or a list, or write it outside.", site=site)
             return
         self.facts.classes.member(type(obj), "__setitem__", site)
@@ -321,7 +323,7 @@ class Writes(AccessTracker):
         node = self.refgraph.node(tensor)
         if node is None and tensor in self.ledger.ops.values:
             text = f"{HERE} assigns the gradient of a tensor created inside the region."
-            self.journal.refuse("MP106", text, hint="Keep the gradient in a variable of its own.")
+            self.journal.refuse("MP106", text, hint="Keep the gradient in a separate variable.")
             return
         self.ledger.field_writes.append((tensor, name, value, self.journal.site))
         if node is not None:

@@ -48,7 +48,7 @@ class ClassCalls(Tracker):
         self.lifetimes.constructed(cls, args, site)
         if issubclass(cls, threading.Thread):  # it keeps weak references to itself, and numbers all threads
             hint = "Start threads outside the region."
-            self.journal.abort(f"{HERE} creates a thread, whose work replay can't repeat.", site, "MP103", hint)
+            self.journal.abort(f"{HERE} creates a thread: compiled code can't repeat its work.", site, "MP103", hint)
         known = entry(cls)
         self.access.callbacks.selects |= known.selects
         if known.calls is not None:
@@ -140,7 +140,7 @@ class ClassCalls(Tracker):
 
     def _generator(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.access.arguments.read(site, args, kwargs)
-        text = f"{HERE} creates a torch.Generator, whose state can't be part of a graph."
+        text = f"{HERE} creates a torch.Generator: its state can't be part of a graph."
         self.journal.refuse("MP106", text, hint=GENERATOR_HINT, site=site)
 
     def _is_of_torch(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -108,7 +108,7 @@ class ContainerCalls(Tracker):
         if node is not None:
             self.journal.refuse(
                 "MP108",
-                f"{HERE} advances {a_type(obj)} that existed before the region: its position can't be guarded or replayed.",
+                f"{HERE} advances {a_type(obj)} that existed before the region: MagPy can't check or restore its position.",
                 hint="Take the next item outside the region and pass it in.",
                 site=site,
             )

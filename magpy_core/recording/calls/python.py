@@ -53,7 +53,7 @@ class PythonCalls(Tracker):
             return
         if fn in TENSOR_COPIES or self._uses_memo(site, fn, args, kwargs):
             if not self.ledger.ops.op_depth:
-                text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`, which a graph can't repeat."
+                text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`: a graph can't repeat that."
                 hint = "Copy the values of a tensor: `x.detach().clone()`."
                 self.journal.refuse_call("MP106", text, hint=hint, site=site)
                 self.basics.pauses.during_call()

@@ -145,7 +145,7 @@ class Rules(Tracker):
             root = self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source
             self.refgraph.read(self.sources.make("setting", root, ()), guard.EQUAL, abc.get_cache_token(), site)
         if is_a(cls, _PROTOCOL) and cls.__dict__.get("_is_protocol"):
-            text = f"{HERE} tests for the protocol `{cls.__name__}`, whose members guards can't check."
+            text = f"{HERE} tests for the protocol `{cls.__name__}`: MagPy can't check its members."
             self.journal.refuse("MP111", text, site=site, hint="Test for a class, or use `hasattr`.")
 
     @rule(getattr, hasattr)
@@ -161,7 +161,7 @@ class Rules(Tracker):
     @rule(SET_SAVED_TENSORS_HOOKS)
     def rule_saved_tensors_hooks(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not args or policy.module_of(args[0]) != "torch.utils.checkpoint":  # checkpoints are recorded as such
-            text = f"{HERE} sets hooks for saved tensors, which a graph can't contain."
+            text = f"{HERE} sets hooks for saved tensors: a graph can't contain them."
             self.journal.refuse("MP106", text, hint="Set them around the region.", site=site)
 
     @rule(id, hash)
@@ -188,7 +188,9 @@ class Rules(Tracker):
         if node is not None:
             self.refgraph.read(node.source, guard.IDENTITY, obj, site)
         else:
-            self.journal.refuse("MP103", f"{HERE} of an object created inside the region differs at each call.", site=site)
+            self.journal.refuse(
+                "MP103", f"{HERE} of an object created inside the region is different on every call.", site=site
+            )
 
     @rule(repr, ascii, format)
     def rule_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -252,9 +254,9 @@ class Rules(Tracker):
         if fn is vars and kinds.kind_of(node.obj) != kinds.IDENTITY:
             self.access.reads.getset(node, node.obj, "__dict__", site)
         else:
-            hint = "Name the attributes that are needed: `getattr(settings, name)` for each name of a list."
+            hint = "Read the attributes by name: `settings.scale`, or `getattr(settings, name)` for each name of a list."
             self.journal.refuse(
-                "MP111", f"{HERE} reads all names of an object, which guards can't check.", hint=hint, site=site
+                "MP111", f"{HERE} reads all names of an object: MagPy can't check them all.", hint=hint, site=site
             )
 
     @rule(_warnings.warn)
@@ -265,12 +267,17 @@ class Rules(Tracker):
     def rule_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if any(is_a(a, torch.Tensor) for a in args):
             hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
-            text = f"{HERE} formats a tensor's values as text, which a graph can't do."
+            text = f"{HERE} formats a tensor's values as text: a graph can't do that."
             self.journal.refuse("MP102", text, hint=hint, site=site)
             return
-        if any(not printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
-            self.journal.refuse("MP114", f"{HERE} prints values that replay can't print again.", site=site,
-                        hint="Print numbers, strings, and containers of them.")  # fmt: skip
+        unprintable = [a for a in args if not printable(a)]
+        if unprintable or set(kwargs) - {"end", "sep", "flush"}:
+            if unprintable:
+                text = f"{HERE} needs the `__repr__` of a `{type(unprintable[0]).__name__}`: compiled code can't call it."
+            else:
+                text = f"{HERE} passes options to `print` that compiled code can't repeat."
+            hint = "Print numbers, strings, and containers of them, or print outside the region."
+            self.journal.refuse("MP114", text, site=site, hint=hint)
             return
         self.access.arguments.read(site, args, kwargs)
         payload = (tuple(map(frozen, args)), {k: frozen(v) for k, v in kwargs.items()})

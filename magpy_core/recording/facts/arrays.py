@@ -51,7 +51,7 @@ class Arrays(FactTracker):
                 if tp is contextvars.Context or (outside and (tp in kinds.DICT_VIEWS or policy.keeps_state(tp))):
                     self.journal.refuse(
                         "MP104",
-                        f"{HERE} reads {a_type(value)} from outside, whose state is in C and can't be guarded.",
+                        f"{HERE} reads {a_type(value)} from outside: its state is in C, and MagPy can't check it.",
                         hint="Read the needed data outside the region, and pass it in.",
                         site=site,
                     )

@@ -82,8 +82,8 @@ class Contents(FactTracker):
             return True
         impure = next((k for k in (key, *natives.keys(node.obj)) if not hashing.has_pure_hash(k)), key)
         kind, of = a_type(node.obj), a_type(impure)
-        text = f"{HERE} looks up a key in {kind}; {of} is a key with a Python `__hash__` or `__eq__`, which guards "
-        text += "would run more often than the program does."
+        text = f"{HERE} looks up a key in {kind}; {of} is a key with a Python `__hash__` or `__eq__`: checking it "
+        text += "would run them more often than the program does."
         self.journal.refuse("MP111", text, hint="Use plain values, tuples of them or members of an Enum as keys.", site=site)
         return False
 

@@ -19,7 +19,7 @@ from magpy_core.refgraph.node import Node
 _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
 _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
-_NAMED = "Reach what is behind it by a name: an argument, an attribute or a global variable."
+_NAMED = "Use a name for what it refers to: an argument, an attribute or a global variable."
 _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
 
 

@@ -53,7 +53,7 @@ class Caches(Tracker):
         before = fn.cache_info()
         made_inside = all(t in self.ledger.ops.values and self.ledger.ops.inputs.is_inside(t) for t in tensors)
         if tensors and not (made_inside and before.maxsize in (1, None)):  # of several values, it evicts one after the other
-            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a graph can't do."
+            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache: a graph can't do that."
             hint = "Call the function without its cache (`f.__wrapped__(x)`), or cache by numbers such as `x.shape`."
             self.journal.refuse_call("MP106", text, hint=hint, site=site)
             return
@@ -87,7 +87,7 @@ class Caches(Tracker):
         if after.misses != before.misses:
             name = getattr(fn, "__name__", "A cached function")
             if before.currsize == before.maxsize:
-                text = f"`{name}` has a full cache: this call evicts an entry, which replay can't repeat."
+                text = f"`{name}` has a full cache: this call evicts an entry, and compiled code can't repeat that."
                 self.journal.refuse("MP111", text, hint="Increase the cache's `maxsize`.", site=site)
             else:  # the run filled the cache: the next one finds the value there
                 self.journal.skip_call(f"`{name}` filled its cache in this call.")
@@ -102,7 +102,7 @@ class Caches(Tracker):
             if kind == kinds.OBJECT and node is not None:
                 self.refgraph.read(node.source, guard.IDENTITY, a, site)
             elif kind not in (kinds.SCALAR, kinds.IDENTITY):
-                text = f"{HERE} calls a cached function with {a_type(a)}, which guards can't check."
+                text = f"{HERE} calls a cached function with {a_type(a)}: MagPy can't check whether that has changed."
                 self.journal.refuse("MP111", text, hint="Pass numbers, strings or tuples of them.", site=site)
                 return
         root = self.facts.roots.const_root(fn).source

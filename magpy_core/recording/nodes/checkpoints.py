@@ -41,13 +41,13 @@ class Checkpoints(Tracker):
     def begin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``checkpoint(fn, *args)`` is about to run."""
         if self._begun:  # it would run hooks of the outer one, with another grad mode
-            self.journal.refuse("MP107", f"{HERE} nests one checkpoint inside another, which can't be recorded.", site=site)
+            self.journal.refuse("MP107", f"{HERE} nests one checkpoint inside another: MagPy can't record that.", site=site)
         elif kwargs.get("use_reentrant") is not False or kwargs.get("preserve_rng_state", True) is not True:
             text = f"{HERE} uses a kind of checkpointing that a graph can't repeat."
             hint = "Pass `use_reentrant=False`, and keep `preserve_rng_state=True`."
             self.journal.refuse("MP107", text, hint=hint, site=site)
         elif unknown := [name for name in ("context_fn", "debug", "determinism_check") if name in kwargs]:
-            self.journal.refuse("MP107", f"{HERE} passes `{unknown[0]}`, which a graph can't contain.", site=site)
+            self.journal.refuse("MP107", f"{HERE} passes `{unknown[0]}`: a graph can't contain that.", site=site)
         if (called := disabled_version(fn)) is not None:
             self.facts.functions.guard(called)  # its frame is monitored, and reads cells
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)

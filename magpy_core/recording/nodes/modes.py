@@ -35,7 +35,7 @@ class Modes(Tracker):
         mode = type(frame.f_locals.get("mode")).__module__  # of a dispatch mode that is entered
         if not self.ledger.ops.op_depth and not mode.startswith(("magpy_core", *ENTERS_OWN_MODES)):
             name = _STATE_CHANGERS[frame.f_code]
-            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which a graph can't repeat.",
+            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`): a graph can't repeat that.",
                         values=(Value("call", name),), hint="Do it outside the region.")  # fmt: skip
         return False
 

@@ -82,10 +82,11 @@ class OneNode(Tracker):
             self.facts.classes.member(cls, name, site)
         methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
         if kwargs or not all(self.access.unobserved.guard(m, site) for m in methods.values()):
-            text = f"The autograd.Function `{cls.__name__}` reads state from outside, which guards can't check."
+            what = "reads a variable from outside: compiled code would keep its first value."
+            text = f"The autograd.Function `{cls.__name__}` {what}"
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         elif any(is_a(a, torch.nn.Module) for a in args):
-            text = f"The autograd.Function `{cls.__name__}` gets a module as an argument, which a graph can't contain."
+            text = f"The autograd.Function `{cls.__name__}` gets a module as an argument: a graph can't contain one."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         else:
             self.basics.numbers.escape_all(site, args)

@@ -12,7 +12,7 @@ import torch
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
-_HINT = "Seed, save and restore random streams outside the region: draws in it continue them."
+_HINT = "Seed, save and restore the random state outside the region. Random numbers in the region continue from there."
 
 
 class RandomState(Tracker):
@@ -21,13 +21,13 @@ class RandomState(Tracker):
     def call(self, site: Any, fn: Any) -> None:
         """A function of torch.random: it reads or sets a random stream."""
         if not self.ledger.ops.op_depth:
-            text = f"`torch.{fn.__name__}` reads or sets a random stream inside the region."
+            text = f"`torch.{fn.__name__}` reads or sets the random state inside the region."
             self.journal.refuse_call("MP106", text, hint=_HINT, site=site)
 
     def without_event(self, frame: Any) -> bool:
         """A frame of torch.random without a call event."""
         if not self.basics.pauses.in_own_code_of_checkpoint() and not self.ledger.ops.op_depth:
-            text = f"`torch.{frame.f_code.co_name}` reads or sets a random stream inside the region."
+            text = f"`torch.{frame.f_code.co_name}` reads or sets the random state inside the region."
             self.journal.refuse_call("MP106", text, hint=_HINT)
         return False
 

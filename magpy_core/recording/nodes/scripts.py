@@ -32,7 +32,7 @@ class Scripts(Tracker):
 
     def constructs_tensor(self, site: Any) -> None:
         """Refuse ``Sub(x)`` for a subclass of ``torch.Tensor``, whose native constructor raises under a dispatch mode."""
-        text = f"{HERE} calls the constructor of a subclass of `torch.Tensor`, which can't be recorded."
+        text = f"{HERE} calls the constructor of a subclass of `torch.Tensor`: MagPy can't record that."
         self.journal.refuse_call(
             "MP105", text, hint="Use `x.as_subclass(...)`, or create the tensor outside the region.", site=site
         )
@@ -60,12 +60,12 @@ class Scripts(Tracker):
 
     def traces_itself(self, frame: Any) -> NoReturn:
         """``torch.jit.trace`` records operations itself, but incorrectly under a mode that runs them."""
-        text = f"{HERE} records operations with torch.jit.trace, which can't be monitored at the same time."
+        text = f"{HERE} records operations with torch.jit.trace: MagPy can't record them at the same time."
         self._abort_without_modes(text, "Trace outside the region, or call the function itself, which MagPy captures.")
 
     def asks_for_modes(self) -> NoReturn:
         """Native code is about to ask which modes are in force, and no event shows the answer: it must be the program's."""
-        text = f"{HERE} asks for torch's modes from native code, where its result is not observed."
+        text = f"{HERE} asks for torch's modes from C code: MagPy can't see the result."
         self._abort_without_modes(text, "Use a comprehension or a lambda: its calls are observed.")
 
     def tensors_from_native_code(self, cls: type) -> None:

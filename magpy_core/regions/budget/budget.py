@@ -1,7 +1,7 @@
 """What recordings, and loading compiled code, cost a program, whose calls wait for them. Key type: Budget.
 
 The cost stays in proportion to the time that the program has run, so that a program that keeps changing (another path or
-value in most calls) is hardly slower than in plain Python.
+value in most calls) is hardly slower than in eager mode.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls that check guards in vain, and are to do so less often. Key type: GuardBackoff.
 
-A call that a capture fits, but whose compiled code is still on the way, runs as plain Python; so does a call that no capture
+A call that a capture fits, but whose compiled code is still on the way, runs in eager mode; so does a call that no capture
 fits, if the program can't afford a recording now. Once that has happened often in a row, most calls skip the check, so that
 waiting costs almost nothing. A call with another shape or path is then captured a few calls later.
 """

@@ -146,17 +146,17 @@ class Stretches:
 
     @property
     def timed_seams(self) -> SeamClock | None:
-        """None if the region is plain Python: then a seam costs what stretches would save, which is not known."""
+        """None if the region runs in eager mode: then a seam costs what stretches would save, which is not known."""
         return None if self.pays is False else self.seams
 
     @property
     def regions(self) -> list[Region]:
-        """Those of the stretches, except where a stretch is plain Python again."""
+        """Those of the stretches, except where a stretch runs in eager mode again."""
         all_served = list(self.served.values())  # other threads may add some
         return [entry.region for served in all_served if not served.is_plain for entry in served.entries]
 
     def lost_one(self) -> None:
-        """A stretch is plain Python from now on. Whether the others still pay is not known."""
+        """A stretch runs in eager mode from now on. Whether the others still pay is not known."""
         if self._trial.pays:
             self._trial = AlternatingCalls()
 
@@ -193,7 +193,7 @@ class _Entry:
         self._is_measured = False
 
     def is_worthless(self) -> bool:
-        """After a call: whether the stretch is to be plain Python."""
+        """After a call: whether the stretch is to run in eager mode."""
         region = self.region
         if region.recordings != self._recordings:
             self._recordings, self._is_measured = region.recordings, False
@@ -257,7 +257,7 @@ class _Served:
             self._stretches.lost_one()
 
     def _is_plain_everywhere(self) -> bool:
-        """Whether the stretch is plain Python in all regions that it serves."""
+        """Whether the stretch runs in eager mode in all regions that it serves."""
         return all((served := one()) is None or served.is_plain for one in _all_served[self._stretch])
 
 
@@ -290,7 +290,7 @@ class _PlainPython:
 
 
 def cut(region: Region, added: Added) -> Stretches | None:
-    """Cuts the functions of ``region``, which runs as plain Python. None: there is nothing to cut, or objects with
+    """Cuts the functions of ``region``, which runs in eager mode. None: there is nothing to cut, or objects with
     finalizers are in it, which a recording of a stretch would keep alive."""
     if torch_has_compiled() or any(finding.code == _LIFETIMES for finding in region.log.obstacles):
         return None

@@ -14,8 +14,8 @@ class Phase(Enum):
     WARM_UP = "The first call runs in eager mode: it often creates what later calls find."
     RECORD = "A call is recorded as soon as the budget allows."
     SAMPLE = "Captures are held: calls that they fit are recorded once more, to see how many paths there are."
-    SERVE = "Captures serve the calls that they fit; another call is recorded, as the budget allows."
-    EAGER = "Nothing more is recorded. Captures still serve; other calls run in eager mode."
+    SERVE = "Captures are used for the calls that they fit; another call is recorded, as the budget allows."
+    EAGER = "Nothing more is recorded. Captures are still used; other calls run in eager mode."
     FRAGMENTS = "The region's functions are cut at what can't be captured, and each fragment is a region."
 
 
@@ -39,7 +39,7 @@ NEXT: dict[Phase, dict[Phase, str]] = {
         Phase.EAGER: "refused, or recorded too often",
         Phase.FRAGMENTS: "more than two paths",
     },
-    Phase.EAGER: {Phase.FRAGMENTS: "eighth call, and captures serve few"},
+    Phase.EAGER: {Phase.FRAGMENTS: "eighth call, and captures fit few"},
     Phase.FRAGMENTS: {},
 }
 

@@ -55,8 +55,8 @@ class Sampled(Enum):
     """What a call shows that a held capture fits, and that was recorded once more."""
 
     KNOWN = "it takes the path of a capture"
-    NEW = "it takes a path of its own"
-    VARYING = "which path it takes changes from call to call: a capture that holds its writes would serve few"
+    NEW = "it takes a path that no capture has"
+    VARYING = "which path it takes changes from call to call: a capture that holds its writes would fit few"
 
 
 class Policy:
@@ -115,7 +115,7 @@ class Policy:
         text = f"{region.name} was called with {around} active, which would see MagPy's own operations: "
         early = "Call it a few times before the program records a CUDA graph, so that it is compiled by then."
         hint = early if in_cuda_graph() else "Remove it around the call, or compile what is inside."
-        region.report("MP106", text + "the call ran as plain Python.", hint)
+        region.report("MP106", text + "the call ran in eager mode.", hint)
         return "surroundings"
 
     def _not_initialized(self, miss: Miss) -> Unused | None:
@@ -138,9 +138,10 @@ class Policy:
         if not fixed and region.recordings < region.options.cache_limit:
             return None
         last = f"; last changed: `{region.log.recompiles[-1].name}`" if region.log.recompiles else ""
-        changed = "; its compiler makes code for single sizes" if fixed else last
+        why = ": each size of its inputs needs its own code. Other sizes" if fixed else ". Calls that fit none of them"
         self.close(f"{region.recordings} captures")
-        text = f"{region.name} was captured {region.recordings} times and runs as plain Python from now on{changed}."
+        count = f"{region.recordings} graph{'' if region.recordings == 1 else 's'}"
+        text = f"MagPy stopped compiling {region.name} after {count}{why} run in eager mode{'' if fixed else last}."
         region.report("MP203", text)
         return self.waits
 

@@ -10,7 +10,7 @@ from magpy_core.capture.build import Capture
 from magpy_core.recording.ledger import Learned
 from magpy_core.refgraph.failure import Failure
 
-DECISION = Failure("MP201", "a decision on data or on a random number", "as captured", "another outcome", None)
+DECISION = Failure("MP201", "a branch on tensor data or a random number", "as captured", "the other way", None)
 """What is known when every guard holds."""
 
 

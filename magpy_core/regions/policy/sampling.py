@@ -23,7 +23,7 @@ class Sampled(RegionView, Protocol):
 
 @dataclass(frozen=True)
 class _Seen:
-    """Of a region's captures: the calls that ran as plain Python instead, and their seconds."""
+    """Of a region's captures: the calls that ran in eager mode instead, and their seconds."""
 
     calls: int
     plain_calls: int
@@ -43,7 +43,7 @@ class CallSample:
             self._seen[region.id] = _Seen(region.calls, sum(n for n, _ in plain), sum(seconds for _, seconds in plain))
 
     def all_eager_since(self, before: CallSample) -> bool:
-        """Whether all calls since then ran in plain Python, and nothing was recorded."""
+        """Whether all calls since then ran in eager mode, and nothing was recorded."""
         return self._served == before._served
 
     def add(self, regions: Sequence[Sampled], before: CallSample, steps: int, rate: float) -> None:

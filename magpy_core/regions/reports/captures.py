@@ -115,27 +115,27 @@ def _effect_message(code: str, names: list[str]) -> str:
     are = "is" if len(names) == 1 else "are"
     if code == "MP305":
         done, repeated = _OUTPUT.get(names[0], ("writes a log record (`logging`)", "writes the same record"))
-        return f"The region {done} here; replay {repeated}."
+        return f"The region {done} here; a compiled call {repeated}."
     if code == "MP306":
-        return f"{what} {are} changed in place; the graph repeats it."
+        return f"{what} {are} changed in place; the graph does the same."
     verb = {"MP301": "written", "MP302": "changed", "MP303": "written", "MP304": "written"}[code]
-    return f"{what} {are} {verb} by the region; replay repeats it."
+    return f"{what} {are} {verb} here; compiled calls do the same."
 
 
 _NOT_MADE = ("absent", "None")  # what state is before the first call creates it
-_FUNCTION_HINT = "Define the function once, outside the loop: each new function object needs a capture of its own."
+_FUNCTION_HINT = "Define the function once, outside the loop: each new function object needs another graph."
 _NUMBERS_HINT = "Let it be a float from the start (`0.0` instead of `0`): an int and a float need a capture each."
 _FOR_ONE_CHANGE = (_FUNCTION_HINT, _NUMBERS_HINT)
 """Hints that save a capture although the value changes once."""
-_VALUE_HINT = "If the value differs in every call, keep it out of the region or limit it to a few distinct values."
+_VALUE_HINT = "If the value differs on every call, keep it out of the region or limit it to a few distinct values."
 
 
 def own_error_finding(region: RegionView, error: Exception) -> Finding:
-    """An error of MagPy's own, after which ``region`` is plain Python."""
+    """An error of MagPy's own, after which ``region`` runs in eager mode."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     what = f"{type(error).__name__}: {str(error)[:160]}"
     at = f"{where.filename.rsplit('/', 2)[-1]}:{where.lineno}"
-    text = f"MagPy's monitor failed on {region.name} ({what}): the region runs as plain Python."
+    text = f"MagPy's monitor failed on {region.name} ({what}): the region runs in eager mode."
     return Finding("MP901", text, region.location, region=region.id, values=(Value("at", at),))
 
 
@@ -149,17 +149,19 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     values = (Value(failure.name, f"{failure.old} -> {failure.new}"),)
     old, new = _short(failure.old, failure.new)
     if failure.source is None and failure.old == "as captured":
-        changed = f"{failure.name[:1].upper()}{failure.name[1:]} had another outcome"
+        changed = f"{failure.name[:1].upper()}{failure.name[1:]} went the other way"
+    elif new == old:
+        changed = f"`{failure.name}` is another object than before ({new})"
     else:
-        changed = f"`{failure.name}` changed from {old} to {new if new != old else 'another ' + new}"
+        changed = f"`{failure.name}` changed from {old} to {new}"
     if learned and failure.dims:
-        text = f"{changed}: the region is captured again with this dimension dynamic."
+        text = f"{changed}: the region is compiled again with this dimension dynamic."
         return Finding("MP205", text, place, region=region.id, values=values, path=path)
     if learned:
-        text = f"{changed}: it is a symbolic scalar from now on, so its changes need no new capture."
+        text = f"{changed}: it may vary from now on, without another recompile."
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
-    others = f" ({more} other values changed too)" if more > 0 else ""
-    text = f"{changed}, so {region.name} was captured again{others}."
+    others = f" ({more} other value{'' if more == 1 else 's'} changed too)" if more > 0 else ""
+    text = f"{changed}, so {region.name} was compiled again{others}."
     finding = Finding("MP201", text, place, hint=_recompile_hint(failure), region=region.id, values=values, path=path)
     is_repeated = any(
         known.code == "MP201" and known.location == place and known.values[0].name == failure.name
@@ -198,7 +200,7 @@ def _recompile_hint(failure: Failure) -> str:
         return "No action needed for a variable that the first step assigns: that step gets its own capture, once."
     if failure.old in _NOT_MADE:
         return (
-            "No action needed for state that the first call creates: the second call is captured again, later ones are not."
+            "No action needed for state that the first call creates: the second call is compiled again, later ones are not."
         )
     if failure.name.endswith((".shape", ".stride()")):
         return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."

@@ -8,12 +8,12 @@ from magpy_core.findings import Finding, Severity
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.steps import Steps
 
-_FOR_GOOD = ("MP203", "MP901", "MP902")  # the region runs as plain Python from then on
+_FOR_GOOD = ("MP203", "MP901", "MP902")  # the region runs in eager mode from then on
 
 
 def relate(regions: Sequence[RegionView], others: Iterable[Finding], steps: Steps) -> Iterator[Finding]:
     """Writes what is known of the step into findings of ``regions`` and ``others``; returns those. A warning about a region
-    whose cost no clock can show gets the time that the region takes in plain Python: what can be saved is a part of it."""
+    whose cost no clock can show gets the time that the region takes in eager mode: what can be saved is a part of it."""
     if not steps.are_whole:
         return  # steps of several regions, none of which is the whole
     plain, both = steps.plain_median(), steps.medians()

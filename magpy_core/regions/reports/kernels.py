@@ -98,10 +98,11 @@ def _launch_bound(region: RegionView, launches: int, short: int, device: str) ->
 def _unfused(region: RegionView, pair: Unfused, device: str) -> Finding:
     where = line_location(pair.read.file, pair.read.line)
     reader = _quoted(pair.read) or "This line"
-    subject = f"{reader} reads what the kernel of {_quoted(pair.written) or 'an earlier line'} has written only for it"
+    size = f"{pair.saved_bytes / 1e6:,.1f} MB"
+    subject = f"{reader} reads back {size} that {_quoted(pair.written) or 'an earlier line'} has just written"
     if pair.written == pair.read:
-        subject = f"{reader} is computed by two kernels, one of which reads what the other has written only for it"
-    cost = f"{pair.saved_bytes / 1e6:,.1f} MB, {pair.share:.0%} of the least time of {pair.graph} on {device}"
+        subject = f"{reader} is computed by two kernels: one reads back {size} that the other has just written"
+    cost = f"{pair.share:.0%} of the lower bound of {pair.graph} on {device}"
     why, hint = _WINDOW if pair.is_window else _explained(pair.reason)
     if pair.graph == "backward" and pair.written == pair.read:
         hint = f"{NO_ACTION}: both are the gradient of this line, which PyTorch computes in these steps."
@@ -110,7 +111,7 @@ def _unfused(region: RegionView, pair: Unfused, device: str) -> Finding:
         Value("saved at most", f"{pair.saved_us:,.1f} µs"), Value("reason", pair.reason or "none given"),
     )  # fmt: skip
     path = () if pair.written == pair.read else (line_location(pair.written.file, pair.written.line),)
-    text = f"{subject} ({cost}): Inductor does not fuse them, {why}."
+    text = f"{subject} and nothing else uses ({cost}). Inductor keeps two kernels, {why}."
     return Finding("MP409", text, where, hint, region=region.id, values=values, path=path)
 
 
@@ -120,11 +121,11 @@ def _quoted(at: KernelLine) -> str:
 
 
 _SIZES = (
-    "because one loops over other sizes than the other",
+    "because they loop over different sizes",
     "Reduce over the same dimensions in both, or let the second use the first one's statistics instead of its result.",
 )
 _ORDER = (
-    "because one goes through it in another order than the other",
+    "because they go through it in different orders",
     "Keep one order: compute both along the same dimension; transpose or permute before the first or after the second.",
 )
 _WINDOW = (

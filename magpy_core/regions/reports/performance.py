@@ -23,7 +23,7 @@ _LONG_COMPILE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class _Compared:
-    """Median seconds of ``what``, in plain Python and compiled, which the run did ``times`` times compiled, and ``per_step``
+    """Median seconds of ``what``, in eager mode and compiled, which the run did ``times`` times compiled, and ``per_step``
     times in a step."""
 
     what: str
@@ -53,7 +53,7 @@ def _not_replayed(region: RegionView) -> list[Finding]:
 
 
 def slower_on_trial(region: RegionView, how: str, compared: Comparison) -> Finding | None:
-    """That a region is slower than plain Python, if it is so by more than the clock's noise. ``how``: it was compiled.
+    """That a region is slower than eager mode, if it is so by more than the clock's noise. ``how``: it was compiled.
     Seconds of calls."""
     of = _Compared(f"{region.name}, {how},", median(compared.eager), median(compared.compiled), region.calls, 1.0)
     return _slower(region, of, retired=True) if of.ratio > _SLOWER else None
@@ -117,10 +117,10 @@ def _finding(code: str, region: RegionView, text: str, cost_s: float | None, val
 
 def _slower(region: RegionView, of: _Compared, retired: bool) -> Finding:
     if of.ratio > _SLOWER:
-        how = f"takes {of.ratio:.2g} times as long as plain Python ({_ms(of.compiled)}, not {_ms(of.plain)})"
+        how = f"is {of.ratio:.2g}x slower than eager mode ({_ms(of.compiled)} instead of {_ms(of.plain)})"
     else:  # what was measured when it was given up, and what is known now, may differ
-        how = f"is not faster than plain Python ({_ms(of.compiled)} and {_ms(of.plain)})"
-    text = f"{of.what} {how}" + (": it runs as plain Python again." if retired else ".")
+        how = f"is not faster than eager mode ({_ms(of.compiled)} and {_ms(of.plain)})"
+    text = f"{of.what} {how}." + (" MagPy runs it in eager mode again." if retired else "")
     values = {"eager": _ms(of.plain), "compiled": _ms(of.compiled)}
     return _finding("MP401", region, text, max(of.compiled - of.plain, 0.0) * of.per_step, values)
 
@@ -135,7 +135,7 @@ def _guards(region: RegionView, calls: _Compared) -> Iterator[Finding]:
             "MP402", region, text, guards * calls.per_step, {"guards": _ms(guards), "compiled": _ms(calls.compiled)}
         )
         if calls.compiled < calls.plain:
-            found.make_fact(f"the call is faster than plain Python all the same ({_ms(calls.plain)})")
+            found.make_fact(f"the call is faster than eager mode all the same ({_ms(calls.plain)})")
         yield found
 
 
@@ -151,7 +151,7 @@ def _not_paid(region: RegionView, of: _Compared) -> Iterator[Finding]:
 
 def _still_compiling(region: RegionView, captures: Sequence[Capture]) -> Finding:
     plain = sum(capture.plain_calls for capture in captures)
-    text = f"{region.name} was still being compiled when the program ended: {plain} calls ran as plain Python meanwhile."
+    text = f"{region.name} was still being compiled when the program ended: {plain} calls ran in eager mode meanwhile."
     hint = "No action needed in a longer run, which gets the compiled code; `--compile foreground` waits for it."
     return Finding("MP404", text, region.location, hint=hint, region=region.id, values=(Value("calls", str(plain)),))
 

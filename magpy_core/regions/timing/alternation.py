@@ -1,15 +1,15 @@
-"""In which steps of a program compiled code serves and in which plain Python, so that whole steps are timed side by
+"""In which steps of a program compiled code serves and in which eager mode, so that whole steps are timed side by
 side. Key type: Alternation."""
 
 from __future__ import annotations
 
 _WARM_UP = 2  # steps that are not timed, after something has changed
 _TIMED = 24  # steps that alternate then
-_WINDOWS = 4  # so often at most: a program that keeps changing is not to run as plain Python in half of its steps
+_WINDOWS = 4  # so often at most: a program that keeps changing is not to run in eager mode in half of its steps
 
 
 class Alternation:
-    """``is_plain``: in the current step, what is compiled runs as plain Python. ``is_open``: steps are timed, or will be
+    """``is_plain``: in the current step, what is compiled runs in eager mode. ``is_open``: steps are timed, or will be
     when compiled code has warmed up."""
 
     def __init__(self) -> None:

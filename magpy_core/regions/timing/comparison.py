@@ -3,7 +3,7 @@ function: speedup_interval.
 
 What is compared differs (calls, whole steps, windows of calls, the passes of a step); how it is decided does not: the n-th
 timings of either kind were taken right after each other, and the test looks at fixed numbers of pairs until the interval of
-the speed-up leaves 1.
+the speedup leaves 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from magpy_core.limits import LIMITS
 
 
 def speedup_interval(eager: Sequence[float], compiled: Sequence[float]) -> tuple[float, float] | None:
-    """An interval that holds the median of eager / compiled with a confidence of at least 95 %.
+    """An interval that holds the median of eager / compiled with a confidence of at least 95%.
 
     The n-th timings of either kind were taken right after each other, so their ratio is free of slow drifts. The interval
     is the sign test's, between two of the sorted ratios: it assumes nothing about how timings are distributed and draws
@@ -55,7 +55,7 @@ class Comparison:
         return min(len(self.eager), len(self.compiled))
 
     def interval(self) -> tuple[float, float] | None:
-        """Of the speed-up; None where too little was timed."""
+        """Of the speedup; None where too little was timed."""
         return speedup_interval(*self._groups())
 
     @property

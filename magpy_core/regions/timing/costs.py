@@ -3,7 +3,7 @@
 Three things can be measured without a guess: the time that capturing a region again took beyond one of its usual calls;
 where a graph is cut, the time from the end of one graph to the beginning of the next (waiting for the value, deciding); and
 the time of seams, which are in no stretch. What compiling would have saved is not known, so findings that keep a region in
-plain Python have no cost.
+eager mode have no cost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT = 256  # timings of one kind
 _FEWEST = 3  # gaps, for a median that one slow call does not make
 NEGLIGIBLE = 0.005
 """The share of a step below which a cost is no reason to change a program: without it, the step would not be measurably
-faster, since the medians of whole steps differ by about 1 % from run to run."""
+faster, since the medians of whole steps differ by about 1% from run to run."""
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Costs:
                 ]
                 known.finding.cost_ms = _ms(sum(shares) / len(shares))
             if plain:
-                known.finding.values += (Value("calls in plain Python meanwhile", str(plain)),)
+                known.finding.values += (Value("calls in eager mode meanwhile", str(plain)),)
             if usual or plain:
                 assigned.append(known.finding)
         for finding in findings:

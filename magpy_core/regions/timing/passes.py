@@ -57,7 +57,7 @@ class Passes:
         self.forward = self.backward = 0.0
 
     def interval(self) -> tuple[float, float] | None:
-        """Of the speed-up of both passes; None where too few steps were timed."""
+        """Of the speedup of both passes; None where too few steps were timed."""
         return speedup_interval([s.both for s in self.plain], [s.both for s in self.compiled])
 
     def plain_per_step(self) -> float | None:

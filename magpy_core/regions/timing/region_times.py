@@ -1,4 +1,4 @@
-"""What the clock shows of a region: steady calls, compiled and in plain Python by turns. Key type: RegionTimes."""
+"""What the clock shows of a region: steady calls, compiled and in eager mode by turns. Key type: RegionTimes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from magpy_core.regions.timing.steps import Steps
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
 
-_STEADY = range(4, 25)  # calls after a capture that alternate between compiled and plain Python
+_STEADY = range(4, 25)  # calls after a capture that alternate between compiled and eager mode
 _BETWEEN_GRAPHS = 7  # calls after those, in which the cuts are timed
 _FEW = 8  # calls in a step: a region that is called more often takes turns by itself, not by steps
 _KEPT = 4096  # timings of one kind
@@ -62,7 +62,7 @@ class Timed(Protocol):
 
 class Turn:
     """A call of a region that begins. ``hits`` and ``recordings``: the region's before it; ``now``: its clock; ``is_plain``:
-    it is in plain Python, beside compiled calls; ``gaps``: times the cuts of its graphs."""
+    it is in eager mode, beside compiled calls; ``gaps``: times the cuts of its graphs."""
 
     __slots__ = ("_now", "_start", "gaps", "hits", "is_plain", "recordings")
 
@@ -153,7 +153,7 @@ class RegionTimes:
         return result
 
     def observed(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call ``region`` in a check, where results are always those of plain Python."""
+        """Call ``region`` in a check, where results are always those of eager mode."""
         turn = None
         try:
             turn = Turn(region.hits, region.recordings, when_done)
@@ -250,11 +250,11 @@ class RegionTimes:
             timings.append(seconds)
 
     def interval(self) -> tuple[float, float] | None:
-        """Of the speed-up: of both passes of a step, if there are such timings, or else of a call."""
+        """Of the speedup: of both passes of a step, if there are such timings, or else of a call."""
         return self.passes.interval() or self.calls.interval()
 
     def is_slower(self) -> bool:
-        """Whether compiled code certainly takes longer than the same in plain Python."""
+        """Whether compiled code certainly takes longer than the same in eager mode."""
         if self.has_history and self.passes.interval() is None:
             return False  # nothing is known of the backward pass
         interval = self.interval()

@@ -121,7 +121,7 @@ class Steps:
         self._on_end(kind, number, self.turns.stepped() or self._is_clear())
 
     def add_unobserved(self, count: int) -> None:
-        """``count`` steps in plain Python that nothing has looked at."""
+        """``count`` steps in eager mode that nothing has looked at."""
         seconds = self.times.lap(perf_counter())
         self.kinds.extend(bytes([STEP_KINDS.index("plain")]) * count)
         self._cycle.restart()
@@ -134,7 +134,7 @@ class Steps:
         return self.turns.is_open and min(sum(compared.eager), sum(compared.compiled)) >= _LONG_S and compared.is_certain
 
     def interval(self) -> tuple[float, float] | None:
-        """Of the speed-up of a whole step."""
+        """Of the speedup of a whole step."""
         return self._timed().interval()
 
     def medians(self) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""REINFORCE: an episode is rolled out in an environment that is plain Python, then the policy learns from it."""
+"""REINFORCE: an episode is rolled out in an environment that runs in eager mode, then the policy learns from it."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _interpreted(ready: _Ready) -> Result:
 def _called(segment: LoweredSegment, result: Result, inputs: list[Any]) -> Any:
     try:
         return segment.fn(*inputs)
-    except Exception as error:  # the engine would run the call as plain Python
+    except Exception as error:  # the engine would run the call in eager mode
         result.error = f"{type(error).__name__}: {error}"
         raise
 

@@ -156,7 +156,7 @@ def _call(function: Callable[..., Any], relation: str) -> Sequence[str]:
 
 
 def aliased(write: str, result: str, backend: str, seed: int = 1) -> str | None:
-    """How a region differs from plain Python whose arguments' relations are drawn by ``seed``; None where it doesn't."""
+    """How a region differs from eager mode whose arguments' relations are drawn by ``seed``; None where it doesn't."""
 
     def region(a: torch.Tensor, b: torch.Tensor) -> Any:
         WRITES[write](a, b)

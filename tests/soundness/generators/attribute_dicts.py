@@ -259,7 +259,7 @@ def _life(name: str, use: str, change: str, compiled: bool) -> list[Any]:
 
 
 def used(name: str, use: str, change: str) -> str | None:
-    """How a region that uses such an object differs from plain Python, a change of the object between its calls."""
+    """How a region that uses such an object differs from eager mode, a change of the object between its calls."""
     return difference(_life, name, use, change)
 
 

@@ -205,7 +205,7 @@ def _life(name: str, way: str, compiled: bool, calls: int = 7) -> list[Any]:
 
 
 def bound(name: str, way: str) -> str | None:
-    """How a region that uses the method differs from plain Python over some calls; None where it doesn't."""
+    """How a region that uses the method differs from eager mode over some calls; None where it doesn't."""
     return difference(_life, name, way)
 
 

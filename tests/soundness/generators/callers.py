@@ -199,7 +199,7 @@ def _outcome(region: Callable[[Tensor], Any]) -> Any:
 
 
 def called(way: str, kind: str) -> str | None:
-    """How ``kind`` called by ``way`` differs from plain Python, after one change and another; None where it doesn't."""
+    """How ``kind`` called by ``way`` differs from eager mode, after one change and another; None where it doesn't."""
     callee = CALLEES[kind]()
 
     def region(x: Tensor) -> Any:

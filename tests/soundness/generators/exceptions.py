@@ -578,7 +578,7 @@ def _life(how: str, handled: str, compiled: bool, calls: int = 8) -> list[Any]:
 
 
 def raised(how: str, handled: str) -> str | None:
-    """How a region that raises and deals with it so differs from plain Python over some calls; None where it doesn't."""
+    """How a region that raises and deals with it so differs from eager mode over some calls; None where it doesn't."""
     return difference(_life, how, handled)
 
 

@@ -1,7 +1,7 @@
 """Gained: special methods that a class gets, changes or loses between the calls, times whatever would run them.
 
 What ``o + 1`` or ``sorted(things)`` does depends on methods that are not there yet: their absence is read, too. Each region
-is called on two worlds, one of plain Python and one compiled. Key function: gained. `python -m
+is called on two worlds, one of eager mode and one compiled. Key function: gained. `python -m
 tests.soundness.generators.gained`.
 """
 
@@ -373,7 +373,7 @@ def _life(name: str, use: str, change: str, compiled: bool, calls: int = 6) -> l
 
 
 def gained(name: str, use: str, change: str) -> str | None:
-    """How a region differs from plain Python when a method comes or goes; None where it doesn't."""
+    """How a region differs from eager mode when a method comes or goes; None where it doesn't."""
     return difference(_life, name, use, change)
 
 

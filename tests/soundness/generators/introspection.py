@@ -384,7 +384,7 @@ def _life(kind: str, asked: str, compiled: bool) -> list[Any]:
 
 
 def told_of(kind: str, asked: str) -> str | None:
-    """How a region that asks this of such an object differs from plain Python over the changes; None where it doesn't."""
+    """How a region that asks this of such an object differs from eager mode over the changes; None where it doesn't."""
     return difference(_life, kind, asked)
 
 

@@ -395,7 +395,7 @@ def _life(kind: str, which: str, op: str, compiled: bool, calls: int = 7) -> lis
 
 
 def keyed(kind: str, which: str, op: str) -> str | None:
-    """How a region that does this with such a key differs from plain Python over some calls; None where it doesn't."""
+    """How a region that does this with such a key differs from eager mode over some calls; None where it doesn't."""
     return difference(_life, kind, which, op)
 
 

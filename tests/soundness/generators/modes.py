@@ -346,7 +346,7 @@ def _life(mode: str, where: str, body: str, compiled: bool) -> list[Any]:
 
 
 def entered(mode: str, where: str, body: str) -> str | None:
-    """How a region with such a mode differs from plain Python over some calls; None where it doesn't."""
+    """How a region with such a mode differs from eager mode over some calls; None where it doesn't."""
     with short_stacks():
         return difference(_life, mode, where, body)
 
@@ -389,7 +389,7 @@ SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], Any, Any]] = 
 
 
 def left(name: str) -> str | None:
-    """How a setting that a region leaves changed differs from plain Python; None where it doesn't."""
+    """How a setting that a region leaves changed differs from eager mode; None where it doesn't."""
     write, read, before, after = SETTINGS[name]
 
     def life(compiled: bool) -> list[Any]:

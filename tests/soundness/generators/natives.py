@@ -133,7 +133,7 @@ def _outcome(region: Callable[[torch.Tensor], Any]) -> str:
 
 
 def walked(called: str, walk: str, kind: str) -> str | None:
-    """Three calls, then one after each change of an object: how they differ. Nothing is asked where plain Python raises."""
+    """Three calls, then one after each change of an object: how they differ. Nothing is asked where eager mode raises."""
     make, change = OBJECTS[kind]
 
     def world() -> tuple[list[Any], Callable[[torch.Tensor], Any]]:

@@ -383,7 +383,7 @@ def counted(
     uses: Mapping[str, Use] = USES,
     calls: Sequence[Data] = CALLS,
 ) -> str | None:
-    """How a region that does this with such a number differs from plain Python over the calls; None where it doesn't."""
+    """How a region that does this with such a number differs from eager mode over the calls; None where it doesn't."""
     expected, got = (_life(sources[source], uses[use], calls, compiled) for compiled in (False, True))
     return first_difference((source, use), expected, got)
 

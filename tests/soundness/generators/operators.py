@@ -28,7 +28,7 @@ Given = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 Region = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
-#: Results that plain Python does not repeat: memory nobody set, numbers that hang on where memory lies, or reads beyond it.
+#: Results that eager mode does not repeat: memory nobody set, numbers that hang on where memory lies, or reads beyond it.
 NOT_REPEATED = ("empty", "lstsq", "segment_reduce", "embedding_bag", "svd_lowrank", "pca_lowrank", "resize_", "ctc_loss")
 LARGEST = 20_000
 
@@ -392,7 +392,7 @@ def _call(region: Region, make: Callable[[], Given], seed: int) -> list[Any]:
 
 
 def differing(op: Any, kind: str, backend: str = "eager") -> list[str | None]:
-    """For each case of an operator, how it differs from plain Python; None where it doesn't."""
+    """For each case of an operator, how it differs from eager mode; None where it doesn't."""
     found: list[str | None] = []
     Data.close = backend != "eager"
     for case in KINDS[kind](op):

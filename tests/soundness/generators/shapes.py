@@ -117,7 +117,7 @@ USES: dict[str, Callable[[Weights, Any, Sized], Any]] = {
 
 
 def shaped(source: str, use: str) -> str | None:
-    """How a region that does this with such a shape differs from plain Python over the calls; None where it doesn't."""
+    """How a region that does this with such a shape differs from eager mode over the calls; None where it doesn't."""
     return counted(source, use, SOURCES, USES, CALLS)
 
 

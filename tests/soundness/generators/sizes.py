@@ -108,7 +108,7 @@ SOURCES: dict[str, Callable[[Sized], Any]] = {
 
 
 def sized(source: str, use: str) -> str | None:
-    """How a region that does this with such a size differs from plain Python over the calls; None where it doesn't."""
+    """How a region that does this with such a size differs from eager mode over the calls; None where it doesn't."""
     return counted(source, use, SOURCES, USES, CALLS)
 
 

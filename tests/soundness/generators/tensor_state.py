@@ -230,7 +230,7 @@ def _life(asked: str, place: str, kinds: list[str], compiled: bool) -> list[Any]
 
 
 def shown(asked: str, place: str) -> str | None:
-    """How a region that asks this of tensors of all kinds differs from plain Python; None where it doesn't.
+    """How a region that asks this of tensors of all kinds differs from eager mode; None where it doesn't.
 
     Between two others there is a plain tensor, so that each kind follows on what the guards of the plain one let pass."""
     kinds = ["plain", "plain"]

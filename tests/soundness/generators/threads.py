@@ -1,7 +1,7 @@
 """Threads: what several do to one shared state, in regions and beside them, where the end does not depend on their order.
 
-A plan has an entry for each thread: what it does at every call, and whether a region of all threads, one of its own or plain
-Python does it. The state at the end must be the one that the same work leaves when plain Python does it in one thread.
+A plan has an entry for each thread: what it does at every call, and whether a region of all threads, one of its own or eager
+mode does it. The state at the end must be the one that the same work leaves when eager mode does it in one thread.
 ``python -m tests.soundness.generators.threads "shared: append, count under a lock" "beside: own entry"`` tries a plan many
 times. Key types: Shared; key functions: together, drawn.
 """
@@ -286,7 +286,7 @@ def _in_threads(jobs: Sequence[Callable[[], None]]) -> list[str]:
 
 
 def together(plan: Plan) -> str | None:
-    """How the state at the end differs from the one that plain Python leaves, a thread after the other."""
+    """How the state at the end differs from the one that eager mode leaves, a thread after the other."""
     expected, got = Shared(), Shared()
     for i, entry in enumerate(plan):
         _in_threads([lambda i=i, entry=entry: _work(expected, i, entry, region)])  # type: ignore[misc]

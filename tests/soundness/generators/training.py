@@ -1,7 +1,7 @@
 """Training: optimizers times ways to write a training step times everything a program changes between two steps.
 
 The step is one region: zero_grad, forward, backward, optimizer step. Parameters, gradients, the optimizer's state and its
-groups must be what plain Python leaves, whatever is changed in between. `python -m tests.soundness.generators.training`.
+groups must be what eager mode leaves, whatever is changed in between. `python -m tests.soundness.generators.training`.
 Key function: trained.
 """
 
@@ -388,7 +388,7 @@ def _first(a: Any, b: Any, where: str = "") -> str:
 
 
 def trained(optimizer: str, style: str, change: str) -> str | None:
-    """How training in this style with such a change differs from plain Python over some steps; None where it doesn't."""
+    """How training in this style with such a change differs from eager mode over some steps; None where it doesn't."""
     expected, got = (_life(optimizer, style, change, compiled) for compiled in (False, True))
     pairs = enumerate(zip(expected, got, strict=True))
     return next(

@@ -539,7 +539,7 @@ def _life(kind: str, writer: str, first: str, second: str, compiled: bool) -> li
 
 
 def through(kind: str, writer: str, first: str, second: str) -> str | None:
-    """How a region that reads, writes and reads again differs from plain Python; None where it doesn't."""
+    """How a region that reads, writes and reads again differs from eager mode; None where it doesn't."""
     return difference(_life, kind, writer, first, second)
 
 

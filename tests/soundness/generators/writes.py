@@ -1,6 +1,6 @@
 """Programs that write tensors in place, under Inductor: copies, views, flips, shifts, indices, masks, buckets, lists, swaps.
 
-A program is drawn statement by statement, on tensors that plain Python computes at once: what raises, or reads memory in the
+A program is drawn statement by statement, on tensors that eager mode computes at once: what raises, or reads memory in the
 statement that writes it (which no order is promised for), is drawn again. Some are written to memory that several inputs
 share, and some after a backward pass. Results, what they share memory with, and all inputs are compared after every call.
 Compiling takes seconds, so that several programs are compiled as one region, each with inputs of its own; a program that

@@ -22,7 +22,7 @@ Case = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Family:
-    """``check(*case)`` returns a sentence that says how the case differs from plain Python, and nothing where it doesn't."""
+    """``check(*case)`` returns a sentence that says how the case differs from eager mode, and nothing where it doesn't."""
 
     check: Callable[..., str | None]
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ class Family:
 
 
 def difference(life: Callable[..., Sequence[Any]], *case: str, same: Callable[[Any, Any], bool] = operator.eq) -> str | None:
-    """The first call in which ``life(*case, compiled)`` differs between plain Python (False) and compiled (True)."""
+    """The first call in which ``life(*case, compiled)`` differs between eager mode (False) and compiled (True)."""
     return first_difference(case, life(*case, False), life(*case, True), same)
 
 

@@ -1,4 +1,4 @@
-"""Optimizers' steps: updates of like parameters are compiled once, with the results of plain Python."""
+"""Optimizers' steps: updates of like parameters are compiled once, with the results of eager mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of graphs that differentiate require a gradient exactly where plain Python's do."""
+"""Results of graphs that differentiate require a gradient exactly where eager mode's do."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_code_that_is_damaged_at_equal_size_is_compiled_again(tmp_path: Path) ->
                 opened.seek(size // 4)
                 opened.write(b"\xcc" * (size // 2))
             assert path.stat().st_size == size
-        run(tmp_path)  # compares its results with plain Python's
+        run(tmp_path)  # compares its results with eager mode's
         assert run(tmp_path) == "found 1\n"
 
 

@@ -183,7 +183,7 @@ def test_a_float_where_no_tensor_can_go_is_refused_by_name() -> None:
     x, p = graph.placeholder("x"), graph.placeholder("p")
     p.meta["magpy_scalar"] = float
     graph.output((graph.call_function(torch.nn.functional.dropout, (x, p)),))
-    with pytest.raises(Unsupported, match="dropout takes a varying Python float"):
+    with pytest.raises(Unsupported, match="dropout takes a Python float that varies"):
         compile_recorded(torch.fx.GraphModule({}, graph), [torch.ones(3), 0.5], "aot_eager")
 
 

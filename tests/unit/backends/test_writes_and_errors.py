@@ -1,4 +1,4 @@
-"""A compiled graph that raises on bad data leaves what it writes as plain Python does, however the compiler orders it."""
+"""A compiled graph that raises on bad data leaves what it writes as eager mode does, however the compiler orders it."""
 
 from __future__ import annotations
 

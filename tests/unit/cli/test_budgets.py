@@ -44,7 +44,7 @@ def broken(limits: Limits, one: RegionSummary, *findings: Finding, steps: int = 
         (Limits(guards=1000), {"guards": 1001}, "MP503", "has 1,001 guards; its budget is 1,000."),
         (Limits(side_effects=0), {"side_effects": 1}, "MP504", "has 1 side effect; its budget is 0."),
         (Limits(min_speedup=1.5), {"speedup_low": 1.2, "speedup_high": 1.4}, "MP506",
-         "The speed-up of module: Net is 1.20x to 1.40x (95 % confidence); its minimum is 1.5x."),
+         "The speedup of module: Net is 1.20x to 1.40x (95% confidence); its minimum is 1.5x."),
         (Limits(min_speedup=1.5), {}, "MP507", "it has too few steady calls in this run"),
         (Limits(min_speedup=1.5), {"hits": 0}, "MP507", "it was never compiled in this run"),
     ],
@@ -80,8 +80,8 @@ def judged(budgets: Budgets, step: StepReport | None, one: RegionSummary, *, com
 
 def test_the_minimum_for_all_is_the_steps_where_it_was_measured() -> None:
     slow = region(speedup_low=0.8, speedup_high=0.9)
-    of_regions = [("MP506", "The speed-up of module: Net is 0.80x to 0.90x (95 % confidence); its minimum is 1.5x.")]
-    of_step = [("MP506", "The speed-up of the step is 1.20x to 1.40x (95 % confidence); its minimum is 1.5x.")]
+    of_regions = [("MP506", "The speedup of module: Net is 0.80x to 0.90x (95% confidence); its minimum is 1.5x.")]
+    of_step = [("MP506", "The speedup of the step is 1.20x to 1.40x (95% confidence); its minimum is 1.5x.")]
     every = Budgets(Limits(min_speedup=1.5))
     low = StepReport(count=50, plain_ms=13.0, compiled_ms=10.0, speedup_low=1.2, speedup_high=1.4)
     assert judged(every, low, slow) == of_step
@@ -97,7 +97,7 @@ def test_the_minimum_of_a_region_stays_that_regions_beside_the_steps() -> None:
     found = judged(budgets, step, region(guards=4, speedup_low=0.8, speedup_high=0.9))
     assert found == [
         ("MP503", "module: Net has 4 guards; its budget is 3."),
-        ("MP506", "The speed-up of module: Net is 0.80x to 0.90x (95 % confidence); its minimum is 1.2x."),
+        ("MP506", "The speedup of module: Net is 0.80x to 0.90x (95% confidence); its minimum is 1.2x."),
     ]
 
 
@@ -226,7 +226,7 @@ def test_the_interval_needs_six_pairs_and_holds_the_ratio() -> None:
     assert speedup_interval([2.0] * 5, [1.0] * 9) is None
     assert speedup_interval([2.0] * 6, [1.0] * 9) == (2.0, 2.0)
     low, high = speedup_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0], [1.0] * 10) or (0, 0)
-    assert (low, high) == (2.0, 9.0), "ten pairs: one may be left out on either side (97.9 %)"
+    assert (low, high) == (2.0, 9.0), "ten pairs: one may be left out on either side (97.9%)"
     assert speedup_interval([1.0] * 10, [0.0] * 10) is None
 
 

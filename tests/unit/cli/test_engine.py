@@ -116,7 +116,7 @@ def test_side_by_side_in_80_columns(tool: Tool) -> None:
     shown = result.stdout[result.stdout.index("MagPy and torch.compile") :].splitlines()
     assert max(map(len, shown)) <= 80
     figures = {line[:18].strip(): line[18:].split() for line in shown}
-    assert figures["plain Python"] == ["0.900"]
+    assert figures["eager mode"] == ["0.900"]
     assert figures["MagPy"] == ["1", "0", "0", "20", "-", "-", "0.300"]
     assert figures["torch.compile"] == ["1", "2", "0", "3000", "10.2", "1,000.25", "1,234.6"]
     assert "magpy-lsp: a.py [dynamo]: done" in result.stderr

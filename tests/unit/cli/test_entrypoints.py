@@ -191,8 +191,8 @@ def test_each_program_has_the_line_of_its_step(tool: Tool) -> None:
     step = StepReport(count=9, plain=4, compiled=4, plain_ms=3.0, compiled_ms=2.0)
     tool.steps = {"train": step, "eval": replace(step, compiled_ms=6.0)}
     out = " ".join(tool("run").stdout.split())  # the lines are as wide as the terminal
-    assert "train: Step: 2.00 ms compiled, 3.00 ms in plain Python: too few steps to compare them. " in out
-    assert "eval: Step: 6.00 ms compiled, 3.00 ms in plain Python: too few steps to compare them. " in out
+    assert "train: Step: 2.00 ms compiled, 3.00 ms in eager mode: too few steps to compare them. " in out
+    assert "eval: Step: 6.00 ms compiled, 3.00 ms in eager mode: too few steps to compare them. " in out
     assert "step" not in json.loads(tool("run", "--format", "json").stdout), "steps of different programs are not one"
     del tool.steps["eval"]
     assert tool("run").stdout.count("Step: ") == 1

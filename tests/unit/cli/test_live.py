@@ -46,7 +46,7 @@ def test_lines_scroll_above_the_panel_and_all_of_them_are_there(start: Callable[
     assert not screen.has_panel, "before there are figures"
     screen.progress(59)
     screen.until(lambda s: s.has_panel, "the panel")
-    assert "MagPy: step 59, loss 7.375" in screen.text and "24.3 steps/s compiled, 15.9 plain: 1.53x" in screen.text
+    assert "MagPy: step 59, loss 7.375" in screen.text and "24.3 steps/s compiled, 15.9 eager: 1.53x" in screen.text
     assert 5 <= len(screen.lines) - screen.text.split("╭")[0].count("\n") <= 8
     screen.type("\n")
     screen.shows("end?")

@@ -395,7 +395,7 @@ def test_run_says_first_what_a_step_gains(tool: Tool) -> None:
     tool.regions.append(RegionSummary("r", "module", "Net", str(tool.script), 1, calls=9, captures=1, hits=7))
     tool.step = StepReport(count=9, plain=4, compiled=4, plain_ms=2.0, compiled_ms=1.0, speedup_low=1.8, speedup_high=2.2)
     out = " ".join(tool("run", "train.py").stdout.split())  # the lines are as wide as the terminal
-    line = "Step: 1.00 ms compiled, 2.00 ms in plain Python (2.00x, 95 % interval 1.80 to 2.20). "
+    line = "Step: 1.00 ms compiled, 2.00 ms in eager mode (2.00x, 95% interval 1.80 to 2.20). "
     assert out.startswith(line) and out.index(line) < out.index("Regions: eager and compiled")
     assert "Parts of a step" not in out, "none were measured"
     assert json.loads(tool("run", "--format", "json", "train.py").stdout)["step"]["speedup"] == 2.0
@@ -417,7 +417,7 @@ def test_run_ends_with_the_table_and_shows_what_a_person_would_act_on(tool: Tool
     )  # nothing is cut in 80 columns
     assert "1 fact that needs no action: `--details` shows it." in out
     assert "2.00x" in out and "no captures after step 3." in out
-    assert out.index("MP102") < out.index("speed-up") < out.index("Total: ")
+    assert out.index("MP102") < out.index("speedup") < out.index("Total: ")
     assert "MP301" not in tool("run", "--format", "concise", "train.py").stdout
     assert "MP301" in tool("run", "--format", "concise", "--details", "train.py").stdout
 

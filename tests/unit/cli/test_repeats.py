@@ -11,7 +11,7 @@ HERE = Location("/p/a.py", Range(Position(4, 0), Position(4, 9)))
 
 
 def slot(n: int, **values: object) -> Finding:
-    text = f"`self.taken[{n}]` changed from 0 to {n + 1}: it is a symbolic scalar from now on."
+    text = f"`self.taken[{n}]` changed from 0 to {n + 1}: it may vary from now on."
     found = Finding("MP202", text, HERE, region="r", values=(Value(f"self.taken[{n}]", f"0 -> {n + 1}"),))
     return replace(found, **values)
 
@@ -22,7 +22,7 @@ def test_one_finding_for_the_slots_of_a_list() -> None:
     assert one.count == 6 and len(one.values) == 5 and one.steps == 5
     assert one.cost_ms == 5.0, "of the dearest: each recompile costs that much"
     assert one.message == (
-        "`self.taken[0]` changed from 0 to 1: it is a symbolic scalar from now on. "
+        "`self.taken[0]` changed from 0 to 1: it may vary from now on. "
         "(also `self.taken[1]`, `self.taken[2]`, `self.taken[3]` and 2 more)"
     )
 
@@ -40,7 +40,7 @@ def test_costs_of_cuts_add_up_and_the_second_line_stays() -> None:
 def test_what_differs_otherwise_stays() -> None:
     other = Location("/p/a.py", Range(Position(5, 0), Position(5, 9)))
     others = [slot(1, region="q"), slot(1, location=other), slot(1, code="MP201"), slot(1, ranks=(1,))]
-    others.append(slot(1, message="`self.left[1]` changed from 0 to 2: it is a symbolic scalar from now on."))
+    others.append(slot(1, message="`self.left[1]` changed from 0 to 2: it may vary from now on."))
     assert merged([slot(0), *others]) == [slot(0), *others]
     guards = [slot(n, code="MP204") for n in range(3)]
     assert merged(guards) == guards, "each guard names a value of its own"

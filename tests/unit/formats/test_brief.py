@@ -33,7 +33,7 @@ def test_a_region_that_is_captured_at_nearly_every_call() -> None:
 def test_what_is_not_one_graph() -> None:
     assert line(complete=False, graphs=4, graph_breaks=1) == "model GPT: 4 graphs, cut at 1 place, 1 capture, 0 guards"
     assert line(complete=False, graph_breaks=2).startswith("model GPT: a graph cut at 2 places")
-    assert line(captures=0, complete=False) == "model GPT: no graph, it runs as plain Python"
+    assert line(captures=0, complete=False) == "model GPT: no graph, it runs in eager mode"
 
 
 @pytest.mark.parametrize(

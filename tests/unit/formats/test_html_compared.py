@@ -89,12 +89,12 @@ def test_figures_that_no_region_has_are_no_column_and_new_regions_are_marked() -
 def test_both_steps_have_one_scale_and_a_region_one_colour() -> None:
     slower = replace(faster(), compiled_ms=60.0, parts=[StepPart("Net", "module:Net", 14.1, 30.2, 16.0, 17.5)])
     svg = step_bars.picture({"before": faster(), "now": slower})
-    names = re.findall(r">((?:plain|compiled) step, \w+)</text>", svg)
-    assert names == ["plain step, before", "plain step, now", "compiled step, before", "compiled step, now"]
+    names = re.findall(r">((?:eager|compiled) step, \w+)</text>", svg)
+    assert names == ["eager step, before", "eager step, now", "compiled step, before", "compiled step, now"]
     forward = [float(wide) for wide in re.findall(r"class='part0 forward' x='[\d.]+' y='\d+' width='([\d.]+)'", svg)]
     assert forward[3] == pytest.approx(2 * forward[2], rel=0.01) and forward[0] == forward[1]
     text = chapter(page(report(step=faster()), report(step=slower)), "step")
-    assert ("number error", "+46%, slower") in cells(text, "change") and "plain step, before 63.0 ms" in text
+    assert ("number error", "+46%, slower") in cells(text, "change") and "eager step, before 63.0 ms" in text
 
 
 def test_without_two_steps_there_is_no_chapter_and_once_is_said() -> None:

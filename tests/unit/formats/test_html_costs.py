@@ -52,11 +52,11 @@ def test_a_region_has_its_time_in_a_step_and_a_finding_its_share_once() -> None:
     assert cells(one, MODEL, 1) == [("region", 100, "25.5 ms")], "the compiled time, forward and backward"
     assert "compiled: 25.5 ms of one step (8.00 + 17.5, forward + backward)" in LineCosts(one).cells(MODEL, 0)
     assert LineCosts(one).cells(TRAIN, 4).count("of a step") == 1
-    assert "per step between its graphs, 5 % of a step of 41.2 ms'" in LineCosts(one).cells(TRAIN, 4)
+    assert "per step between its graphs, 5% of a step of 41.2 ms'" in LineCosts(one).cells(TRAIN, 4)
     plain = replace(
         one, step=replace(faster(), parts=[replace(faster().parts[0], compiled_forward_ms=None, compiled_backward_ms=None)])
     )
-    assert cells(plain, MODEL, 1) == [("region", 100, "44.3 ms")] and "in plain Python" in LineCosts(plain).cells(MODEL, 0)
+    assert cells(plain, MODEL, 1) == [("region", 100, "44.3 ms")] and "in eager mode" in LineCosts(plain).cells(MODEL, 0)
 
 
 def test_estimates_for_a_device_have_a_column_of_their_own() -> None:

@@ -47,14 +47,14 @@ def test_a_step_is_what_lies_between_two_ends_of_the_optimizer() -> None:
 def test_calls_are_inside_calls_and_python_fills_the_gaps() -> None:
     svg = step_flame.picture(report(*one_step(0.0), *one_step(8.0)))
     found = {title: (x, y, wide) for title, x, y, wide in blocks(svg)}
-    whole, net, block = found["plain step: 8,000 ms"], found["Net: 4,000 ms"], found["block: 1,000 ms"]
+    whole, net, block = found["eager step: 8,000 ms"], found["Net: 4,000 ms"], found["block: 1,000 ms"]
     assert net[2] == pytest.approx(whole[2] / 2, abs=0.2) and block[2] == pytest.approx(whole[2] / 8, abs=0.2)
     assert whole[1] < net[1] == found["Adam: 1,000 ms"][1] < block[1] and net[0] < block[0] < net[0] + net[2]
     assert net[0] == pytest.approx(whole[0] + whole[2] / 8, abs=0.2)
     assert {title for title in found if title.startswith("Python")} == {"Python: 1,000 ms", "Python: 2,000 ms"}
     (label,) = re.findall(r"aria-label='([^']*)'", svg)
     assert label == (
-        "A plain step of 8,000 ms with 3 calls; Net from 1,000 ms on, for 4,000 ms; block from 2,000 ms on, for 1,000 ms, "
+        "An eager step of 8,000 ms with 3 calls; Net from 1,000 ms on, for 4,000 ms; block from 2,000 ms on, for 1,000 ms, "
         "inside 1 other; Adam from 7,000 ms on, for 1,000 ms"
     )
 
@@ -72,7 +72,7 @@ def test_the_median_step_of_each_kind_is_shown_on_one_scale() -> None:
         calls += one_step(at, how, net)
         at += net + 4
     text = step_flame.picture(report(*calls))
-    plain = next(wide for title, *_, wide in blocks(text) if title == "plain step: 9,000 ms")
+    plain = next(wide for title, *_, wide in blocks(text) if title == "eager step: 9,000 ms")
     compiled = next(wide for title, *_, wide in blocks(text) if title == "compiled step: 5,000 ms")
     assert compiled == pytest.approx(plain * 5 / 9, abs=0.2)
     assert "the median of 3, up to call 4 of Adam" in text and "the median of 2, up to call 6 of Adam" in text

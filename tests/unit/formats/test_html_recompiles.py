@@ -87,7 +87,7 @@ def test_the_picture_ends_soon_after_the_last_capture() -> None:
 def test_thousands_of_calls_are_thinned_out_and_captures_never() -> None:
     many = [Call(NET, n * 0.001, 0.0005, "recorded" if n in (0, 5001, 9999) else "plain") for n in range(10_000)]
     text = chapter(report(replace(REGION, recompiles=[]), many))
-    assert text.count("class='plain'") == 0 and "No region was captured again." in text
+    assert text.count("class='plain'") == 0 and "No region was compiled again." in text
     region = replace(REGION, recompiles=[Recompile(5002, "a", "1", "2"), Recompile(10_000, "a", "2", "3")])
     text = chapter(report(region, many))
     assert text.count("height='14'") == 3 and text.count("class='plain'") < 4100

@@ -32,7 +32,7 @@ def test_the_chapter_is_there_with_a_step_only() -> None:
     assert chapter(None) == "" and "id='step'" not in page.text(Report("train.py"), view())
     text = page.text(Report("train.py", step=faster()), view())
     assert "<a href='#step'>Step</a>" in text and text.index("<h2 id='step'>") < text.index("<h2 id='regions'>")
-    assert "<p>41.2 ms compiled, 63.0 ms in plain Python (1.53x" in text and "class='number'>1.74x</td>" in text
+    assert "<p>41.2 ms compiled, 63.0 ms in eager mode (1.53x" in text and "class='number'>1.74x</td>" in text
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_only_the_largest_parts_have_a_colour_of_their_own() -> None:
 def test_the_bars_can_be_read_without_seeing_them() -> None:
     (label,) = re.findall(r"<svg[^>]* role='img' aria-label='([^']*)'", step_bars.picture({"": faster()}))
     assert label == (
-        "plain step 63.0 ms, Net: 44.3 ms (14.1 + 30.2, forward + backward), AdamW: 9.00 ms, the rest: 9.70 ms; "
+        "eager step 63.0 ms, Net: 44.3 ms (14.1 + 30.2, forward + backward), AdamW: 9.00 ms, the rest: 9.70 ms; "
         "compiled step 41.2 ms, Net: 25.5 ms (8.00 + 17.5, forward + backward), AdamW: 5.20 ms, the rest: 10.5 ms"
     )
 
@@ -88,7 +88,7 @@ def test_each_step_is_a_point_with_the_shape_of_its_kind() -> None:
     assert [x for _, x, _ in found] == sorted(x for _, x, _ in found)
     assert found[1][2] < found[0][2] < found[3][2] < found[4][2], "longer is higher"
     assert "step 900: 52.0 ms, partly compiled" in text and "step 4,200" in text and "broke even" in text
-    assert "aria-label='Milliseconds of 6 steps, from step 1 to step 4,200: 2 plain Python, 2 compiled, 1 partly" in text
+    assert "aria-label='Milliseconds of 6 steps, from step 1 to step 4,200: 2 eager mode, 2 compiled, 1 partly" in text
     assert set(step_timeline.KINDS) == set(STEP_KINDS)
 
 
@@ -98,7 +98,7 @@ def test_the_axis_starts_at_zero_unless_a_wait_would_flatten_the_rest() -> None:
     long = step_timeline.picture(faster())
     assert ">0</text>" not in long and ">1,000</text>" in long
     close = step_timeline.picture(replace(faster(), plain_ms=42.0))
-    plain, compiled = (re.search(rf"y='([\d.]+)'>{name}:", close) for name in ("plain", "compiled"))
+    plain, compiled = (re.search(rf"y='([\d.]+)'>{name}:", close) for name in ("eager", "compiled"))
     assert plain is not None and compiled is not None and float(compiled[1]) - float(plain[1]) >= 12, "names do not overlap"
 
 

@@ -83,7 +83,7 @@ def test_nothing_in_a_hover_is_active() -> None:
     finding = hover_text([(made.findings[0], Severity.WARNING)], markdown=True)
     run: Any = SimpleNamespace(detail_of=lambda region: None, step=None, kernels=None)
     of_region = without_code("\n".join(_region(made.regions[0], run)))
-    assert "recaptured because of" in of_region and not ACTIVE.search(of_region), of_region
+    assert "recompiled because of" in of_region and not ACTIVE.search(of_region), of_region
     own = without_code(finding).replace("[MP201 documentation](", "")
     assert "evil" in finding and not ACTIVE.search(own), own
 

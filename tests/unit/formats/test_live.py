@@ -132,10 +132,10 @@ def test_at_the_end_its_result_is_left() -> None:
 
 
 def test_words_for_speed_and_balance() -> None:
-    assert speeds(faster()) == "24.3 steps/s compiled, 15.9 plain: 1.53x"
-    assert speeds(replace(faster(), speedup_low=0.9)) == "24.3 steps/s compiled, 15.9 plain: not certain"
-    assert speeds(LOST) == "24.3 steps/s compiled, 15.9 plain", "a gain that the clock would not show"
-    assert speeds(replace(faster(), compiled_ms=None)) == "15.9 steps/s in plain Python"
+    assert speeds(faster()) == "24.3 steps/s compiled, 15.9 eager: 1.53x"
+    assert speeds(replace(faster(), speedup_low=0.9)) == "24.3 steps/s compiled, 15.9 eager: not certain"
+    assert speeds(LOST) == "24.3 steps/s compiled, 15.9 eager", "a gain that the clock would not show"
+    assert speeds(replace(faster(), compiled_ms=None)) == "15.9 steps/s in eager mode"
     assert speeds(replace(faster(), plain_ms=None)) == "24.3 steps/s compiled" and speeds(StepReport()) == ""
     assert standing(faster()) == "saved 41.0 s so far, broke even at step 210"
     assert standing(LOST) == "lost 3.1 s so far, even in about 140 more compiled steps"
@@ -153,7 +153,7 @@ def test_bars_are_sorted_and_the_smallest_are_one() -> None:
     run.take(progress(StepReport(count=20, plain_ms=100.0, parts=parts)))
     bars = run.text().bars
     assert [bar.percent for bar in bars] == [12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 15.0] and bars[-1].name == "5 others"
-    assert "\x1b" not in bars[0].name and run.text().bars_of == "plain"
+    assert "\x1b" not in bars[0].name and run.text().bars_of == "eager"
     assert fewer(bars, 2) == (bars[0], Bar("7 others", 66.0, "")) and fewer(bars[:2], 2) == bars[:2]
 
 

@@ -60,7 +60,7 @@ def test_durations(seconds: float, shown: str) -> None:
 
 
 def test_brief_is_empty_unless_both_were_measured() -> None:
-    assert brief(faster()) == "step 41.2 ms compiled, 63.0 ms plain (1.53x)"
+    assert brief(faster()) == "step 41.2 ms compiled, 63.0 ms eager (1.53x)"
     assert brief(PLAIN) == brief(StepReport()) == ""
 
 
@@ -78,7 +78,7 @@ WHY: dict[Unused, str] = {
     "queued": "before the compiler came to `Net`",
     "not loaded": "run it for longer, or again",
     "not served": "no later call of `Net` was like the recorded one (MP106 at net.py:1)",
-    "late": "served only 3 of 60 calls",
+    "late": "ran in only 3 of 60 calls",
 }
 
 
@@ -94,7 +94,7 @@ def run_with(unused: Unused, **finding: Any) -> Report:
 @pytest.mark.parametrize("unused", get_args(Unused)[1:])
 def test_a_run_without_compiled_steps_says_why_in_one_line_to_act_on(unused: Unused) -> None:
     text = line(run_with(unused))
-    assert text.startswith("Step: 3.00 ms in plain Python; no step ran fully compiled: ") and WHY[unused] in text
+    assert text.startswith("Step: 3.00 ms in eager mode; no step ran fully compiled: ") and WHY[unused] in text
     assert "findings say" not in text and "\n" not in text
 
 
@@ -135,9 +135,9 @@ def test_a_reason_that_is_a_fact_says_how_to_see_it() -> None:
 def test_few_compiled_steps_have_a_reason_too() -> None:
     report = run_with("late")
     report.step = StepReport(count=60, plain=57, compiled=3, plain_ms=3.0)
-    assert "too few compiled steps to compare (3 of 60): compiled code of `Net` served only 3 of 60 calls" in line(report)
+    assert "too few compiled steps to compare (3 of 60): compiled code of `Net` ran in only 3 of 60 calls" in line(report)
     report.step = StepReport(count=60, plain=5, compiled=3)
-    assert "which is too few: compiled code of `Net` served only 3" in line(report)
+    assert "too few to compare: compiled code of `Net` ran in only 3" in line(report)
 
 
 def test_a_program_without_regions_is_told_so() -> None:
@@ -166,7 +166,7 @@ def test_no_output_prints_a_gain_that_the_clock_would_not_show(step: StepReport)
 
 def test_the_whole_of_a_step_is_100_percent() -> None:
     at = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
-    assert cost([Finding("MP406", "m", at, cost_ms=2.0, step_ms=2.0)]) == "2 ms per step, 100 % of a step of 2 ms"
+    assert cost([Finding("MP406", "m", at, cost_ms=2.0, step_ms=2.0)]) == "2 ms per step, 100% of a step of 2 ms"
 
 
 def test_only_sums_of_the_same_passes_compare() -> None:

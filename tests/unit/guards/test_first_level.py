@@ -382,7 +382,7 @@ def test_nothing_is_kept_alive() -> None:
         old = weakref.ref(holder["net"][0][0].weight)
         del last
         holder["net"][0][0]._parameters["weight"] = nn.Parameter(torch.ones(4, 4))
-        assert old() is None, "a parameter that was replaced is freed at once, as in plain Python"
+        assert old() is None, "a parameter that was replaced is freed at once, as in eager mode"
         del holder["net"][19]
         assert part() is None and weight() is None
         assert capture.fast_guard._level is None, "the first level has ended"

@@ -38,7 +38,7 @@ def test_a_name_stands_for_all_that_begin_with_it() -> None:
 
 
 def test_a_share_is_shown_in_percent() -> None:
-    assert Row("guards / step", 0.25, "%", 3.0).shown(0.25) == "0.25 %"
+    assert Row("guards / step", 0.25, "%", 3.0).shown(0.25) == "0.25%"
 
 
 def test_a_row_without_target_has_no_verdict() -> None:

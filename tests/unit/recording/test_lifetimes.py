@@ -1,6 +1,6 @@
 """Law: a capture keeps no tensor and no object of the program alive. The collector is off, so a cycle of ours counts, too.
 
-Each case is run in plain Python and compiled: a call must leave the same number of objects of each class behind.
+Each case is run in eager mode and compiled: a call must leave the same number of objects of each class behind.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def on_trial(function: Callable[..., Any] = double) -> Any:
 
 @pytest.fixture
 def turns() -> Iterator[list[bool | None]]:
-    """What calls are to be, from the first on: compiled, plain Python (False), or None: it turns out not to pay."""
+    """What calls are to be, from the first on: compiled, eager mode (False), or None: it turns out not to pay."""
     decided: list[bool | None] = []
 
     def begin(trial: AlternatingCalls, now: float, state: Any) -> bool:
@@ -57,7 +57,7 @@ def test_calls_take_turns_and_a_capture_that_does_not_pay_serves_no_more(turns: 
     assert hits == [0, 1, 2, 2, 3, 3, 3, 3] and not turns
     assert region.times.trial is None and all(capture.is_retired for capture in region.captures)
     assert [finding.message for finding in region.findings.values() if finding.code == "MP401"] == [
-        f"{region.name}, compiled, takes 2 times as long as plain Python (2 ms, not 1 ms): it runs as plain Python again."
+        f"{region.name}, compiled, is 2x slower than eager mode (2 ms instead of 1 ms). MagPy runs it in eager mode again."
     ]
 
 

@@ -103,7 +103,7 @@ def test_nothing_is_made_up() -> None:
         region(torch.ones(3))
         session.stepped(step)
     session.finish()
-    assert {f.cost_ms for f in session.findings} == {None}, "what plain Python costs more is not known"
+    assert {f.cost_ms for f in session.findings} == {None}, "what eager mode costs more is not known"
     known = costs.Costs()
     finding = Finding("MP201", "m", _place(1))
     known.recaptured([finding], 1.0, None)
@@ -132,7 +132,7 @@ def test_calls_that_waited_for_the_compiler_are_counted() -> None:
     known.recaptured([finding], 1.25, None)
     known.assign([finding], [], 9, 3)
     assert finding.cost_ms == 1250.0, "compiling is a part of it"
-    assert finding.values == (Value("calls in plain Python meanwhile", "7"),)
+    assert finding.values == (Value("calls in eager mode meanwhile", "7"),)
 
 
 def test_gaps_between_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

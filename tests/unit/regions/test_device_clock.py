@@ -63,7 +63,7 @@ def test_an_error_of_the_programs_kernels_is_not_raised_by_the_clock(device: Dev
 
 
 def test_a_trial_times_what_the_device_does(device: Device) -> None:
-    """Both ways return at once; compiled, the device has twice as much to do, so plain Python serves in the end."""
+    """Both ways return at once; compiled, the device has twice as much to do, so eager mode serves in the end."""
 
     def work(x: torch.Tensor) -> torch.Tensor:
         return x * 2 + 1

@@ -72,9 +72,9 @@ def test_what_goes_through_memory_is_found_where_it_is_read() -> None:
     (found,) = findings_of([kernel()], [pair(), pair(region="other")])
     assert (found.code, found.location.range.start.line, found.path[0].range.start.line) == ("MP409", 6, 4)
     assert found.message == (
-        "`from types import SimpleNamespace` reads what the kernel of `from collections.abc import Sequence` has written "
-        "only for it (134.2 MB, 50% of the least time of forward on H100 SXM): Inductor does not fuse them, because one "
-        "goes through it in another order than the other."
+        "`from types import SimpleNamespace` reads back 134.2 MB that `from collections.abc import Sequence` has just "
+        "written and nothing else uses (50% of the lower bound of forward on H100 SXM). Inductor keeps two kernels, because "
+        "they go through it in different orders."
     )
     assert found.advice.startswith("Keep one order") and found.is_actionable
     assert [value.repr for value in found.values] == ["k0, k1", "2", "40.0 µs", "no shared data"]
@@ -83,7 +83,7 @@ def test_what_goes_through_memory_is_found_where_it_is_read() -> None:
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("numel/rnumel mismatch (reduce) (8, 4), (4, 8)", "because one loops over other sizes"),
+        ("numel/rnumel mismatch (reduce) (8, 4), (4, 8)", "because they loop over different sizes"),
         ("exceeds max fusion", "more operations than Inductor allows"),
         ("grouped node must not be fused", "and says: grouped node must not be fused"),
         ("", "and gives no reason"),
@@ -107,7 +107,7 @@ def test_a_window_needs_no_action() -> None:
 
 def test_a_line_of_two_kernels_is_quoted_once() -> None:
     (found,) = findings_of([kernel()], [pair(lines=(5, 5))])
-    assert found.message.startswith("`from collections.abc import Sequence` is computed by two kernels, one of which reads")
+    assert found.message.startswith("`from collections.abc import Sequence` is computed by two kernels: one reads back")
     assert found.path == () and found.is_actionable
     (gradient,) = findings_of([kernel(graph="backward")], [replace(pair(lines=(5, 5)), graph="backward")])
     assert not gradient.is_actionable, "nobody wrote it"

@@ -1,4 +1,4 @@
-"""The end of a script that compiles by itself: what its variables hold dies as in plain Python."""
+"""The end of a script that compiles by itself: what its variables hold dies as in eager mode."""
 
 from __future__ import annotations
 

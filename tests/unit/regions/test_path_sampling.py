@@ -73,7 +73,7 @@ def test_many_paths_are_cut_before_anything_is_compiled(no_inductor: list[int]) 
     region = region_of(compiled)
     assert region.policy.fragments is not None and not region.hits
     assert no_inductor and max(no_inductor) < 8, "only stretches are compiled"
-    assert [recompile.name for recompile in region.recompiles] == ["a decision on data or on a random number"] * 1
+    assert [recompile.name for recompile in region.recompiles] == ["a branch on tensor data or a random number"] * 1
 
 
 def test_a_capture_with_one_decision_is_compiled_at_its_second_call(no_inductor: list[int]) -> None:
@@ -113,7 +113,7 @@ SOURCE = """
 
 
 class Training:
-    """Steps whose graphs hold their writes until the decisions are known, beside a model that is trained in plain Python."""
+    """Steps whose graphs hold their writes until the decisions are known, beside a model that is trained in eager mode."""
 
     def __init__(self) -> None:
         self.weights = [torch.full((4,), 0.5, requires_grad=True) for _ in "ab"]

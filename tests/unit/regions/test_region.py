@@ -295,7 +295,7 @@ def test_two_threads_in_one_region() -> None:
     for t in threads:
         t.join(60)
     assert not wrong and not any(t.is_alive() for t in threads)
-    hits = region(c).hits  # while one thread records, the others run plain Python: how often is chance
+    hits = region(c).hits  # while one thread records, the others run in eager mode: how often is chance
     assert torch.equal(c(X, 2.0), torch.relu(X * 2) + 2) and torch.equal(c(X, 3.0), torch.relu(X * 3) + 3)
     assert region(c).hits == hits + 2
     assert not any(f.code == "MP901" for f in region(c).findings.values())
@@ -320,7 +320,7 @@ def test_two_threads_in_two_regions_while_one_records() -> None:
     t = threading.Thread(target=lambda: results.append(a(X)))
     t.start()
     assert entered.acquire(timeout=30)
-    assert torch.equal(b(X), X * 2)  # plain Python meanwhile, and no wait
+    assert torch.equal(b(X), X * 2)  # eager mode meanwhile, and no wait
     go_on.release()
     t.join(30)
     assert torch.equal(results[0], X + 1)
@@ -417,5 +417,5 @@ def test_a_capture_whose_graph_only_raises_is_dropped() -> None:
     for _ in range(3):
         assert region.captures == [capture]
         assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
-    assert not region.captures and "plain Python does not" in region.disabled
+    assert not region.captures and "eager mode does not" in region.disabled
     assert [f.code for f in region.findings.values()] == ["MP902"]

@@ -207,7 +207,7 @@ class _Slow(torch.autograd.Function):
 
 
 def test_a_backward_pass_counts_to_the_region_it_starts_from(clock: Clock) -> None:
-    """``loss <- outer <- second <- plain Python <- first``: what is between two regions counts to the later one."""
+    """``loss <- outer <- second <- eager mode <- first``: what is between two regions counts to the later one."""
     watch, first, second = BackwardClock(), Passes(), Passes()
     x = torch.ones(2, requires_grad=True)
     a = _Slow.apply(x, clock, 1.0)
@@ -289,7 +289,7 @@ def test_a_region_whose_backward_pass_is_slower_runs_as_plain_python_again(sessi
     assert report.saved_s is not None and report.saved_s < 0 and report.break_even is None
     session.finish()
     (found,) = [finding for finding in session.findings if finding.code == "MP401"]
-    assert found.message.startswith("A step of m, forward and backward, takes ") and found.message.endswith("again.")
+    assert found.message.startswith("A step of m, forward and backward, is ") and found.message.endswith("again.")
 
 
 def test_one_whose_backward_pass_is_faster_stays_compiled(session: Session) -> None:

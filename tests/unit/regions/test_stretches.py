@@ -172,7 +172,7 @@ def test_a_seams_finding_says_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(type(region.policy.fragments), "pays", False)
     found.cost_ms = None
     region.finish()
-    assert found.cost_ms is None, "it keeps the region in plain Python, and what that costs is not known"
+    assert found.cost_ms is None, "it keeps the region in eager mode, and what that costs is not known"
     assert found.location.range.start.line == Slow.forward.__code__.co_firstlineno + 3
 
 
@@ -341,8 +341,8 @@ def test_a_region_whose_stretches_do_not_pay_is_plain_python(pays: bool) -> None
             assert torch.equal(plain(torch.ones(1, 8)), compiled(torch.ones(1, 8)))
         assert (served(region) > before) is pays
     messages = [finding.message for finding in region.findings.values() if finding.code == "MP401"]
-    assert messages == ([] if pays else [f"{region.name}, cut into stretches, takes 2 times as long as plain Python "
-                                         "(2 ms, not 1 ms): it runs as plain Python again."])  # fmt: skip
+    assert messages == ([] if pays else [f"{region.name}, cut into stretches, is 2x slower than eager mode "
+                                         "(2 ms instead of 1 ms). MagPy runs it in eager mode again."])  # fmt: skip
 
 
 def test_a_trial_waits_until_no_stretch_takes_turns() -> None:

@@ -94,9 +94,7 @@ def test_an_unknown_target_is_refused_before_anything_runs() -> None:
 
 def test_without_the_package_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering.triton_device, "has_triton", lambda: False)
-    with pytest.raises(
-        lowering.MissingTriton, match=r"isn't installed: pip install triton \(or the extra: magpy\[triton\]\)"
-    ):
+    with pytest.raises(lowering.MissingTriton, match=r"not installed: `pip install triton`, or `magpy-lsp\[triton\]`"):
         magpy_core.kernels(magpy_core.monitor(torch.sin)(torch.ones(2)))
 
 

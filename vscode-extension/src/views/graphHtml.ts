@@ -34,7 +34,7 @@ export function graphHtml(options: { script: string; source: string; nonce: stri
 <header>
 <span id="title" role="heading" aria-level="1"></span>
 <button id="rest" type="button" hidden title="Open as text, with every node"></button>
-<select id="kind" aria-label="Which graph"><option value="operators">Operator graph</option><option value="references">RefGraph</option></select>
+<select id="kind" aria-label="Which graph"><option value="operators">Operator graph</option><option value="references">Reads and writes</option></select>
 <select id="capture" aria-label="Capture"></select>
 <input id="search" type="search" placeholder="Search (Enter: next)" aria-label="Search nodes" spellcheck="false">
 <span id="found" role="status" aria-live="polite"></span>

@@ -30,7 +30,7 @@ export class GraphPanel implements vscode.Disposable {
     this.latest = { type: "graph", graph, nodes };
     const [region = ""] = graph.title.split(" · ");
     const panel = this.panel ?? this.open();
-    panel.title = `${region}: ${graph.kind === "operators" ? "operator graph" : "RefGraph"}`;
+    panel.title = `${region}: ${graph.kind === "operators" ? "operator graph" : "reads and writes"}`;
     panel.reveal(panel.viewColumn ?? vscode.ViewColumn.Beside, false);
     await panel.webview.postMessage(this.latest);
   }

@@ -95,7 +95,7 @@ function captureItem(run: TreeRun, region: TreeRegion, capture: TreeCapture, par
   const children = [
     leaf("graph", "Operator graph", plural(capture.operations, "operation"), "type-hierarchy", "magpy.showOperatorGraph"),
     leaf("guards", "Guards", plural(capture.guards, "check"), "shield", "magpy.showGuards"),
-    leaf("refgraph", "RefGraph", plural(capture.objects, "object"), "references", "magpy.showRefGraph"),
+    leaf("refgraph", "Reads and writes", plural(capture.objects, "object"), "references", "magpy.showRefGraph"),
   ];
   if (capture.generated > 0) {
     children.push(leaf("code", "Generated code", plural(capture.generated, "graph"), "file-code", "magpy.showGeneratedCode"));

@@ -14,7 +14,7 @@ export interface Wanted extends CaptureAt {
 const NAMES: Record<TextKind | KernelKind, string> = {
   guards: "guards",
   operators: "operator graph",
-  references: "RefGraph",
+  references: "reads and writes",
   guardCode: "guard code",
   replayCode: "replay code",
   generatedCode: "generated code",

@@ -64,7 +64,7 @@ function show(run: LiveRun): void {
   write(element("head"), run.head === "" ? run.doing : run.head);
   fill(element("lines"), run.lines, () => document.createElement("li"), write);
   bars.hidden = run.bars.length === 0;
-  write(bars.caption as Element, `Share of the ${run.barsOf} step, and speed-up`);
+  write(bars.caption as Element, `Share of the ${run.barsOf} step, and speedup`);
   fill(bars.tBodies[0] as Element, run.bars, makeBar, showBar);
   document.body.dataset.state = run.state;
 }

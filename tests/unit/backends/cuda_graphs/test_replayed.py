@@ -209,7 +209,7 @@ def test_a_tensor_that_is_written_is_elsewhere_each_time(cuda: _Cuda) -> None:
     for weight in weights:
         replayed([weight, x])
         assert torch.equal(weight, x)
-    assert "1 of the tensors that it writes are elsewhere" in replayed.reason and cuda.recordings == 0
+    assert "1 output tensor gets a new address" in replayed.reason and cuda.recordings == 0
 
 
 def test_a_recording_that_fails(cuda: _Cuda) -> None:
@@ -265,11 +265,11 @@ def test_memory_of_a_pool_of_the_programs(cuda: _Cuda) -> None:
     cuda.is_elsewhere = True
     replays, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
     torch.testing.assert_close(_run(replays, weight, 10), _wanted(10))
-    assert "pool of its own" in replays.reason
+    assert "separate pool" in replays.reason
 
 
 def test_a_replay_that_fails(cuda: _Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything has run: the caller runs the call as plain Python, and later ones run the code."""
+    """Before anything has run: the caller runs the call in eager mode, and later ones run the code."""
     replays, weight = Replayed(cuda.code(_step), frozenset({0}), 0), torch.ones(4)
     _run(replays, weight, _UNTIL_DECIDED)
     before = weight.clone()
