@@ -21,6 +21,7 @@ from magpy_core._compat.torch.torch_state import (
     same_streams,
     set_modes,
 )
+from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.backends.sharing import written_positions
 from magpy_core.limits import LIMITS
 from magpy_core.opgraph.functions import REGISTERS_HOOK
@@ -136,7 +137,7 @@ def _checked(
             found |= _gradients(found, leaves, seed)
         return Values({what: value.detach() if isinstance(value, torch.Tensor) else value for what, value in found.items()})
 
-    with preserve_torch_state():
+    with preserve_torch_state(), no_warnings():  # the recorded call has given them
         torch.set_autocast_cache_enabled(False)  # it would keep the copies
         streams = random_streams()
         eager = values(lambda inputs: reference(*inputs), copies.made())

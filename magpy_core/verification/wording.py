@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass
 
 import torch.fx
 
-from magpy_core.findings import Location
+from magpy_core.findings import Location, Position, Range
 from magpy_core.monitor.positions import site_location, text_at
 from magpy_core.opgraph.functions import operator_name
 from magpy_core.opgraph.segments import Segment
@@ -22,8 +23,7 @@ class Description:
 def describe(found: Difference, segment: Segment) -> Description:
     """``found`` in the graph of ``segment``."""
     node = _node(found.what, segment)
-    site = None if node is None else node.meta.get("magpy_site")
-    location = None if site is None else site_location(site)
+    location = None if node is None else _place(node)
     what = f"`{text_at(location)}`" if location is not None and text_at(location) else found.what
     operator = "" if node is None or node.op == "placeholder" else f", computed by `{operator_name(node)}`,"
     role = "" if what == found.what or found.what.startswith("result") else f" ({found.what})"
@@ -32,6 +32,18 @@ def describe(found: Difference, segment: Segment) -> Description:
         "The compiled code is not used, and nothing has changed.",
         location,
     )
+
+
+def _place(node: torch.fx.Node) -> Location | None:
+    """The program's own line: of the operation, or of the call into a library that it is in."""
+    site, user = node.meta.get("magpy_site"), node.meta.get("magpy_user")
+    location = None if site is None else site_location(site)
+    if user is None or (location is not None and location.file == user[0]):
+        return location
+    file, line = str(user[0]), int(user[1])
+    text = linecache.getline(file, line).rstrip("\n")
+    start = len(text) - len(text.lstrip())
+    return Location(file, Range(Position(line - 1, start), Position(line - 1, max(len(text), start + 1))))
 
 
 def _node(what: str, segment: Segment) -> torch.fx.Node | None:
