@@ -187,7 +187,9 @@ class CompiledGraphs:
             return
         segment = self._structure.segments[index]
         mutated = {id(source) for source in self._trace.writes.mutated}
-        written = {i for i, n in enumerate(segment.inputs) if id(n.meta.get("magpy_source")) in mutated}
+        written = {  # results of earlier segments are copied, too: what writes them is not among the recorded writes
+            i for i, n in enumerate(segment.inputs) if n.op != "placeholder" or id(n.meta.get("magpy_source")) in mutated
+        }
         verdict = check(_module(segment, tuple(inputs)), fn, inputs, written, same_random=self._settings.same_random)
         self.verdicts[index] = verdict
         if verdict.difference is not None:

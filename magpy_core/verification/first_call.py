@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import (
     get_modes,
@@ -54,18 +55,20 @@ def check(
     and torch's modes. ``written``: positions of inputs that are known to be written; ``same_random``: the compiled code
     draws eager mode's numbers."""
     start = time.perf_counter()
-    verdict = Verdict(0.0, unchecked=_refusal(gm, inputs))
-    if not verdict.unchecked:
-        changes = {*written, *written_positions(gm.graph)}
-        try:
+    try:
+        verdict = Verdict(0.0, unchecked=_refusal(gm, inputs))
+        if not verdict.unchecked:
+            changes = {*written, *written_positions(gm.graph)}
             verdict = _checked(gm, compiled, _Copies(inputs, changes), same_random=same_random)
-        except Exception as error:  # of the graph itself, which then raises in the program's call, too; or of our own
-            verdict = Verdict(0.0, unchecked=f"{type(error).__name__}: {str(error)[:160]}")
+    except Exception as error:  # of the graph itself, which then raises in the program's call, too; or of our own
+        verdict = Verdict(0.0, unchecked=f"{type(error).__name__}: {str(error)[:160]}")
     return Verdict(time.perf_counter() - start, verdict.difference, verdict.unchecked)
 
 
 def _refusal(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
     """Why the graph is not to be run once more; empty if it may be."""
+    if around := foreign():
+        return f"{around} would see it"
     tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     if any(tensor.device.type != "cpu" for tensor in tensors):
         return "it runs on an accelerator"

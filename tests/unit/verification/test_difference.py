@@ -200,6 +200,19 @@ def test_graphs_of_the_program_or_on_other_devices_are_not_run_again() -> None:
     assert meta.unchecked == "it runs on an accelerator"
 
 
+def test_where_others_would_see_it_nothing_is_run() -> None:
+    seen: list[int] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        seen.append(1)
+        return tensor
+
+    x = X.clone().requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        verdict = check(traced(lambda x: torch.tanh(x)), lambda given: (torch.tanh(given[0]),), [x], (), same_random=True)
+    assert "hooks of saved tensors" in verdict.unchecked and not seen
+
+
 def test_a_graph_that_raises_is_not_checked() -> None:
     verdict = check(traced(lambda x: x @ x), lambda given: tuple(given), [X], (), same_random=True)
     assert verdict.unchecked.startswith("RuntimeError")
