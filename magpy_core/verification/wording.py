@@ -25,10 +25,10 @@ def describe(found: Difference, segment: Segment) -> Description:
     node = _node(found.what, segment)
     location = None if node is None else _place(node)
     what = f"`{text_at(location)}`" if location is not None and text_at(location) else found.what
-    operator = "" if node is None or node.op == "placeholder" else f", computed by `{operator_name(node)}`,"
+    operator = "" if node is None or node.op == "placeholder" else f", computed by `{operator_name(node)}`"
     role = "" if what == found.what or found.what.startswith("result") else f" ({found.what})"
     return Description(
-        f"Compiled code gives another value than eager mode for {what}{role}{operator or ''}: it {found.text}. "
+        f"Compiled code gives another value than eager mode for {what}{role}{operator}: it {found.text}. "
         "The compiled code is not used, and nothing has changed.",
         location,
     )

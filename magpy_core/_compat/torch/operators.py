@@ -51,7 +51,7 @@ def arguments_by_schema(node: torch.fx.Node, *, written: bool) -> list[torch.fx.
 _OF_PYTHON = frozenset(
     {"get", "getattr", "getitem", "iter", "data", "T", "H", "type", "type_as", "float", "double", "half", "bfloat16",
      "long", "int", "short", "char", "byte", "bool", "cdouble", "cfloat", "atleast_1d", "atleast_2d", "atleast_3d",
-     "broadcast_tensors", "dropout", "meshgrid", "identity"}
+     "broadcast_tensors", "dropout", "meshgrid", "identity", "new_leaf"}  # the last: `opgraph.leaves`
 )  # fmt: skip
 _MANY_OF_PYTHON = frozenset({"iter", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "meshgrid"})
 

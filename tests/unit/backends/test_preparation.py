@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from magpy_core.backends.preparation import prepare
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph.leaves import new_leaf
 
 
 def _lstm(device: str) -> tuple[torch.fx.GraphModule, list[Any]]:
@@ -58,11 +59,13 @@ def _lists(take: Callable[[torch.fx.Graph, torch.fx.Node], list[list[torch.fx.No
         return torch.fx.GraphModule({}, graph), [torch.empty(4)]
 
 
-@pytest.mark.parametrize("how", ["detach", "t", "view_as"])
+@pytest.mark.parametrize("how", ["detach", "t", "view_as", "new_leaf"])
 def test_a_list_with_the_same_memory_twice(how: str) -> None:
     """Eager mode adds to it twice; a functional graph keeps one of the two sums."""
 
     def aliased(graph: torch.fx.Graph, r: torch.fx.Node) -> torch.fx.Node:
+        if how == "new_leaf":  # `r.detach().requires_grad_()`
+            return graph.call_function(new_leaf, (r,))
         return graph.call_method(how, (r, r) if how == "view_as" else (r,))
 
     for take in (lambda g, r: [[r, aliased(g, r)]], lambda g, r: [[r, g.call_method("clone", (r,))], [r, aliased(g, r)]]):
