@@ -68,7 +68,7 @@ def test_nothing_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_difference_is_found_and_shortened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # the kinds have their turns in this order, and the time may be over after the first
-    status, kept = searched(tmp_path, Kind("differs", differs), Kind("agrees", agrees, seconds=1))
+    status, kept = searched(tmp_path, Kind("differs", differs), Kind("agrees", agrees, seconds=1), minutes="0.2")
     assert (status, kept) == (1, ["numbers [7]\n"])
     assert "numbers [7]" in capsys.readouterr().out
 
