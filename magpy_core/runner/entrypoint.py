@@ -81,6 +81,8 @@ class Entrypoint:
             raise Refused(f"{script} can't be read ({exc.strerror}): fix its permissions or name another file.") from None
         try:
             self._code = self._read_compiled(script) if script.endswith(".pyc") else compiler(data, self.file)
+        except Refused:
+            raise
         except (SyntaxError, ValueError) as exc:  # ValueError: null bytes, on 3.11.0 to 3.11.3
             self.bad_source = _as_interpreter_error(exc, data, self.file)
         except Exception as exc:  # Python's own limits: RecursionError, MemoryError, OverflowError
