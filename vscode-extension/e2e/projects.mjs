@@ -40,7 +40,7 @@ export async function checksNotebook(window, { workspace, tiny, server }) {
   await window.status(/checking/);
   await window.status(/1 warning/, LONG_TIMEOUT);
   await window.squiggle("warning", BREAK);
-  await hover(window, "warning", BREAK, "MP101", /outcome = (True|False)/, "Why:", "What to do:", "torch.where", /region Net|net: Net/);
+  await hover(window, "warning", BREAK, "MP101", /value = (True|False)/, "Why:", "What to do:", "torch.where", /region Net|net: Net/);
   await window.shot("26-notebook");
   await endHover(window);
   expect(workers(server).length === 0, "no process of the program is left");
