@@ -181,7 +181,8 @@ def _gradients(found: Mapping[str, Any], leaves: Mapping[int, torch.Tensor], see
     roots = [t for t in found.values() if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
     if not roots or not leaves:
         return {}
-    gradients = torch.autograd.grad(roots, list(leaves.values()), _cotangents(roots, seed), allow_unused=True)
+    with torch.autocast("cpu", enabled=False):  # as in the program, whose backward pass is outside of the call
+        gradients = torch.autograd.grad(roots, list(leaves.values()), _cotangents(roots, seed), allow_unused=True)
     return {f"gradient of input {i}": gradient for i, gradient in zip(leaves, gradients, strict=True)}
 
 

@@ -109,6 +109,24 @@ def test_gradients_are_compared() -> None:
     assert x.grad is None
 
 
+def test_the_backward_pass_is_outside_of_the_calls_autocast() -> None:
+    seen: list[bool] = []
+
+    class Seen(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            seen.append(torch.is_autocast_enabled("cpu"))
+            return gradient * 2
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert compared(lambda x: x * 2, Seen.apply, X.clone().requires_grad_()) is None
+    assert seen == [False]
+
+
 def update(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
     state.mul_(0.9)
     state.add_(x, alpha=0.1)
