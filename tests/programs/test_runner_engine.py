@@ -53,7 +53,7 @@ def test_a_training_program(tmp_path: Path, mode: str, backend: str) -> None:
     assert all(r.captures for r in ran.outcome.report.regions)
     last_step = len(ran.kinds) - ran.kinds[::-1].index("step")
     assert ran.kinds.index("finding") < last_step, "findings arrive while the program runs"
-    (counter,) = [f for f in ran.outcome.report.findings if f.code == "MP301" and "calls" in f.message]
+    (counter,) = [f for f in ran.outcome.report.findings if f.code == "MP301" and "net.calls" in f.message]
     assert counter.location.range.start.line == 10
 
 
