@@ -407,7 +407,8 @@ class Region:
 
     def monitor_failed(self, error: Exception) -> None:
         """An error of ours: the region runs in eager mode from now on, and MP901 says so."""
-        self.disabled = "the monitor failed"
+        with contextlib.suppress(Exception):  # what fails may be this
+            self.disabled = "the monitor failed"
         if os.environ.get("MAGPY_DEBUG"):
             traceback.print_exception(error)
         with contextlib.suppress(Exception):  # what fails may be the reporting

@@ -34,8 +34,8 @@ HOLDERS = {  # of handlers
     "_Receiver.__matmul__", "_Begin.__matmul__", "_End.__matmul__", "_plain",
 }  # fmt: skip
 TOO_SMALL = {  # to fail: they compare, count, or move one value
-    "GuardBackoff.skip", "GuardBackoff.awaited", "AlternatingCalls.is_of_this_thread", "SeamClock.is_running",
-    "SeamClock.ran_other", "busy",
+    "GuardBackoff.skip", "GuardBackoff.awaited", "AlternatingCalls.is_of_this_thread", "AlternatingCalls.pays",
+    "SeamClock.is_running", "SeamClock.ran_other", "busy",
     "_clock", "GapClock.__enter__", "GapClock.__exit__", "_Watched.begin", "_Watched.end", "_Watched._call", "Moved.call",
     "_move", "_unbind",
 }  # fmt: skip
