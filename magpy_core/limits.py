@@ -33,6 +33,9 @@ class Limits:
     )
     compile_longest: float = _limit(1800.0, "seconds", "a compiler that takes longer will not return")
     compile_held_up: float = _limit(0.25, "of one core", "a compiler that gets less waits for a core; a run then says so")
+    least_compile_work: int = _limit(
+        20, "operations", "take as long to compile as any compilation at least does: what pays most for its work is first"
+    )
     compile_unasked: float = _limit(10.0, "seconds", "a graph that no call has asked for in this time delays no other")
 
     # -- recording and loading, which calls wait for (regions/policy/budget.py)
@@ -75,8 +78,15 @@ class Limits:
     most_pairs: int = _limit(200, "pairs of timings", "the sign test's sums stay exact and quick")
     steady_calls: int = _limit(8, "calls", "nothing new was recorded or compiled in them, before calls alternate")
     latest_alternation: int = _limit(100, "calls", "from then on they alternate, whatever changes")
+    most_slower: int = _limit(64, "graphs", "of one command, known to be slower; the file of its last run stays small")
+    alternation_windows: int = _limit(
+        4, "times", "that steps alternate: a program that keeps changing is not to run in eager mode in half of its steps"
+    )
     verdict_runs: int = _limit(4, "runs", "use a verdict that code is slower, before it is compiled and measured again")
     timed_guard_checks: int = _limit(5, "checks", "their median says what a check takes")
+
+    # -- giving up compiled code (regions/region.py)
+    most_raised: int = _limit(3, "calls", "in which a capture's graph raises and eager mode does not: it always will")
 
     # -- verifying compiled code in its first call (verification/)
     units_in_last_place: float = _limit(

@@ -50,7 +50,6 @@ _BEAT, _CPU, _TEXT = slice(8, 16), slice(16, 24), 24
 _RUNNING, _DONE, _FAILED = 1, 2, 3
 _SILENT_S = 120.0  # after so long without a heartbeat, the supervisor counts as dead
 _TO_CLEAN_UP_S = 1.0  # C++ compilers remove what they have half written
-_LEAST_WORK = 20  # operations that take as long to compile as any compilation at least does
 _SHORT_S = 1.0  # too short to say how much of a core it gets
 
 
@@ -107,7 +106,7 @@ class Compilation:
     @property
     def pays(self) -> float:
         """What it could have saved so far, for the work that it is."""
-        return self.seconds / (self._size + _LEAST_WORK)
+        return self.seconds / (self._size + LIMITS.least_compile_work)
 
     @property
     def is_wanted(self) -> bool:

@@ -26,7 +26,7 @@ from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.capture.compilers import compiled_wrongly
-from magpy_core.capture.outcome import CaptureFailed, NotReady
+from magpy_core.capture.outcome import CaptureFailed, NotReady, WrongResult
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.stored_segments import StoredSegments
 from magpy_core.capture.structure import Structure
@@ -195,7 +195,7 @@ class CompiledGraphs:
         if verdict.difference is not None:
             self.stored.verified(index, stage, is_right=False)
             what = describe(verdict.difference, segment)
-            raise CaptureFailed("MP914", what.text, location=what.location)
+            raise WrongResult(what.text, what.location)
         if not verdict.unchecked:
             self.stored.verified(index, stage, is_right=True)
 

@@ -1,5 +1,5 @@
 """How the run of a capture can end besides the call's result. Key names: MISS, NotRun, CaptureFailed,
-KnownSlower, PathsVary."""
+KnownSlower, PathsVary, WrongResult."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ class CaptureFailed(Exception):
         self.message = message
         self.hint = hint
         self.location = location  # None: that of the region
+
+
+class WrongResult(CaptureFailed):
+    """Compiled code gives another result than eager mode. Nothing has changed."""
+
+    def __init__(self, message: str, location: Location | None) -> None:
+        super().__init__("MP914", message, location=location)
 
 
 class KnownSlower(CaptureFailed):

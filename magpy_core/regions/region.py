@@ -19,9 +19,10 @@ from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
 from magpy_core.capture.build import Capture
-from magpy_core.capture.outcome import MISS, CaptureFailed, KnownSlower, NotRun, PathsVary
+from magpy_core.capture.outcome import MISS, CaptureFailed, KnownSlower, NotRun, PathsVary, WrongResult
 from magpy_core.capture.settings import Settings
 from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported, Unused
+from magpy_core.limits import LIMITS
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.recording.ledger import Learned
 from magpy_core.recording.recording import Recording
@@ -39,7 +40,6 @@ from magpy_core.regions.timing.region_times import RegionTimes
 from magpy_core.regions.trial import CapturesTrial
 
 _CHEAP = 0.03  # of a call
-_MOST_RAISED = 3  # calls in which a capture's graph raises and eager mode does not
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 
@@ -210,7 +210,7 @@ class Region:
     def _raised_alone(self, capture: Capture) -> None:
         """The graph of a capture that has never served a call raised, and eager mode did not."""
         _raised[capture] = _raised.get(capture, 0) + 1
-        if _raised[capture] >= _MOST_RAISED:
+        if _raised[capture] >= LIMITS.most_raised:
             self._drop(capture, CaptureFailed("MP902", "The compiled graph of the region raises where eager mode does not."))
 
     def _run_uncompiled(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
@@ -253,9 +253,11 @@ class Region:
             self.captures = [c for c in self.captures if not c.holds_writes]
             self.policy.dropped(self.captures)
             return  # with graphs that are cut there, it may be faster
-        if self.learned.withdraw():
-            return  # with sizes and numbers as they are, it may be possible
-        self.disabled = failure.message
+        is_withdrawn = self.learned.withdraw()  # with sizes and numbers as they are, it may be possible
+        if is_withdrawn and not isinstance(failure, WrongResult):
+            return
+        if not is_withdrawn:
+            self.disabled = failure.message
         place = failure.location or self.location
         self.log.add(Finding(failure.code, failure.message, place, hint=failure.hint, region=self.id))
 

@@ -89,15 +89,18 @@ def _refusal(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
 
 
 class _Copies:
-    """``inputs`` for several runs: new memory for what the graph writes, and no history of autograd. Raises MemoryError."""
+    """``inputs`` for several runs: new memory, and no history of autograd. Where memory is short, only what the graph writes
+    gets new memory: then what compiled code writes besides is not found. Raises MemoryError."""
 
     def __init__(self, inputs: Sequence[Any], written: Collection[int]) -> None:
         self.inputs = inputs
-        self.written = sorted(i for i in written if isinstance(inputs[i], torch.Tensor))
+        tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
+        sizes = {storage_key(inputs[i]): inputs[i].untyped_storage().nbytes() for i in tensors}
+        most = LIMITS.verify_memory * _free_memory() / 2  # of two runs
+        self.written = tensors if sum(sizes.values()) <= most else sorted(set(written).intersection(tensors))
         self._memory = {storage_key(inputs[i]) for i in self.written}
-        sizes = {storage_key(t): t.untyped_storage().nbytes() for t in inputs if isinstance(t, torch.Tensor)}
-        copied = sum(size for key, size in sizes.items() if key in self._memory)
-        if 2 * copied > LIMITS.verify_memory * _free_memory():
+        copied = sum(sizes[key] for key in self._memory)
+        if copied > most:
             raise MemoryError(f"copies of what it writes take {copied / 2**20:,.0f} MiB")
 
     def made(self, noise: Noisy | None = None) -> list[Any]:
@@ -108,9 +111,10 @@ class _Copies:
             detached = tensor.detach()
             key = storage_key(tensor)
             if key in self._memory:
-                storage = storages.setdefault(key, tensor.untyped_storage().clone())
+                if key not in storages:
+                    storages[key] = tensor.untyped_storage().clone()
                 detached = torch.empty(0, dtype=tensor.dtype).set_(
-                    storage, tensor.storage_offset(), tensor.shape, tensor.stride()
+                    storages[key], tensor.storage_offset(), tensor.shape, tensor.stride()
                 )
             if noise is not None and is_noisy(tensor):
                 change = noise.noise(detached)

@@ -55,6 +55,7 @@ def save(key: str, compiled: CompiledGraph) -> bool:
     try:
         stored = stored_graph(compiled, where)
         text = "" if stored is None else json.dumps(stored.json())
+        _mark(where, key).unlink(missing_ok=True)  # it is about code that was stored before
         return bool(text) and keep_file(_file(where, key), f"{_digest(text)}\n{text}")
     except Exception as error:  # the next run compiles it again
         note(error)
@@ -62,7 +63,7 @@ def save(key: str, compiled: CompiledGraph) -> bool:
 
 
 def is_verified(key: str) -> bool:
-    """Whether the code that is stored as ``key`` was compared with eager mode, on this machine."""
+    """Whether the code that is stored as ``key`` was compared with eager mode in an earlier run."""
     where = folder()
     return where is not None and _mark(where, key).exists()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from magpy_core.limits import LIMITS
 from magpy_core.regions.budget.history import LastRun
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.steps import Steps
 
 _ENOUGH = 6  # timings of each kind
-_MOST_SLOWER = 64  # graphs
 _IN_VAIN = 4  # recordings of a region whose captures serve no call: it changes all the time
 
 
@@ -39,5 +39,5 @@ def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, befo
         plain, compiled = whole or (median(times.calls.eager), median(times.calls.compiled))
         share = 1.0 if whole else min(region.calls * plain / max(seconds, plain), 1.0)
         saves[region.id] = share * max(1.0 - compiled / plain, 0.0)
-    newest = sorted(slower.items(), key=lambda one: one[1])[:_MOST_SLOWER]
+    newest = sorted(slower.items(), key=lambda one: one[1])[: LIMITS.most_slower]
     return LastRun(seconds, saves, before.ahead, dict(newest))

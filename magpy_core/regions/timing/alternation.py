@@ -3,9 +3,10 @@ side. Key type: Alternation."""
 
 from __future__ import annotations
 
+from magpy_core.limits import LIMITS
+
 _WARM_UP = 2  # steps that are not timed, after something has changed
 _TIMED = 24  # steps that alternate then
-_WINDOWS = 4  # so often at most: a program that keeps changing is not to run in eager mode in half of its steps
 
 
 class Alternation:
@@ -24,7 +25,7 @@ class Alternation:
 
     def begin(self) -> None:
         """Something has changed: a region was captured, or compiled code has arrived."""
-        if self._windows < _WINDOWS:
+        if self._windows < LIMITS.alternation_windows:
             self._windows += not self.is_open or self._at > _WARM_UP
             self.is_open, self.is_plain, self._at = True, False, 0
 

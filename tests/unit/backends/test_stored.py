@@ -20,6 +20,7 @@ from magpy_core.backends.stored.graph import StoredGraph
 from magpy_core.backends.stored.key import key_of
 from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.regions.api import region_of
+from magpy_core.verification import Verdict
 
 Graph = Callable[[torch.fx.Graph, torch.fx.Node], Any]
 
@@ -424,6 +425,13 @@ def test_what_was_verified_is_not_compared_again(folder: Path, monkeypatch: pyte
         mark.unlink()
     called()
     assert len(asked) == 2
+    (stored,) = (folder / "graphs").glob("*.json")
+    stored.unlink()  # code that is stored anew is another one, about which the mark says nothing
+    mark = stored.with_suffix(".verified")
+    assert mark.exists()
+    monkeypatch.setattr(graphs, "check", lambda *args, **more: Verdict(0.0, unchecked="not now"))
+    called()
+    assert stored.exists() and not mark.exists()
     monkeypatch.setenv("MAGPY_VERIFY", "0")
     for mark in (folder / "graphs").glob("*.verified"):
         mark.unlink()

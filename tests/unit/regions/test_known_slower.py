@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from magpy_core.backends import background
+from magpy_core.capture.outcome import WrongResult
 from magpy_core.regions.budget.history import Kept, LastRun
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
@@ -56,3 +57,14 @@ def test_it_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked and not region.captures[0].is_retired, "another graph is another question"
     Kept("t.py").write(LastRun(slower={}))
     assert run(6)[1].captures[0].is_retired is False
+
+
+def test_a_wrong_result_is_reported_where_the_region_is_captured_again_without_sizes_that_vary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background.QUEUE, "poll", lambda one, work: False)
+    _, region = run(6)
+    (capture,) = region.captures
+    monkeypatch.setattr(type(region.learned), "withdraw", lambda self: True)
+    region._drop(capture, WrongResult("Another value.", None))
+    assert not region.disabled and [f.code for f in region.findings.values()] == ["MP914"]

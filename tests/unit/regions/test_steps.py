@@ -65,7 +65,7 @@ def test_a_program_that_keeps_changing_is_not_timed_for_ever() -> None:
             one.begin()
         one.stepped()
         plain += one.is_plain
-    assert plain <= alternation._WINDOWS * 12
+    assert plain <= alternation.LIMITS.alternation_windows * 12
 
 
 def test_changes_before_anything_was_timed_are_one() -> None:

@@ -127,6 +127,37 @@ def test_the_backward_pass_is_outside_of_the_calls_autocast() -> None:
     assert seen == [False]
 
 
+def test_a_result_that_loses_its_gradient() -> None:
+    x = X.clone().requires_grad_()
+    found = compared(lambda x: torch.tanh(x), lambda x: torch.tanh(x).detach(), x)
+    assert found is not None and found.what == "gradient of input 0" and found.text == "exists only in eager mode"
+    found = compared(lambda x: torch.tanh(x).detach(), lambda x: torch.tanh(x), x)
+    assert found is not None and found.text == "exists only in compiled code"
+
+
+def test_a_write_to_what_the_graph_only_reads() -> None:
+    state = W.clone()
+
+    def astray(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        result = x * 2
+        s.detach().add_(1)
+        return result
+
+    found = compared(lambda x, s: x * 2, astray, X, state)
+    assert found is not None and found.what == "written input 1" and torch.equal(state, W)
+
+
+def test_large_whole_numbers_are_compared_exactly() -> None:
+    large = torch.full((3,), 2**60)
+    found = compared(lambda n: n * 1, lambda n: n + 1, large)
+    assert found is not None and "3 of 3 elements" in found.text
+
+
+def test_complex_results_may_differ_by_rounding() -> None:
+    assert compared(lambda x: torch.fft.fft(x), lambda x: torch.fft.fft(x.double()).to(torch.complex64), X) is None
+    assert compared(lambda x: torch.fft.fft(x), lambda x: torch.fft.fft(x * 1.001), X) is not None
+
+
 def update(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
     state.mul_(0.9)
     state.add_(x, alpha=0.1)
@@ -199,6 +230,14 @@ def test_no_more_noisy_runs_than_needed() -> None:
     assert far is not None and far.largest == 1.0 and len(asked) == LIMITS.noisy_runs
     endless = difference(eager, Values({"result 0": torch.full((8,), math.inf)}), noisy)
     assert endless is not None and "infinite" in endless.text
+
+
+def test_a_noisy_run_that_raises_explains_nothing() -> None:
+    def noisy(seed: int) -> Values:
+        raise ValueError("not with noise")
+
+    eager, compiled = Values({"result 0": torch.ones(8)}), Values({"result 0": torch.full((8,), 1.001)})
+    assert difference(eager, compiled, noisy) is not None
 
 
 def test_graphs_of_the_program_or_on_other_devices_are_not_run_again() -> None:
