@@ -214,13 +214,14 @@ export async function showsTree(window) {
 async function graphOf(window) {
   const frame = await window.frameWith("canvas#graph");
   await frame.locator("body[data-nodes]").waitFor();
-  return { frame, search: frame.locator("#search"), found: frame.locator("#found"), canvas: frame.locator("#graph") };
+  const [search, found, canvas, tip] = ["#search", "#found", "#graph", "#tip"].map((id) => frame.locator(id));
+  return { frame, search, found, canvas, tip };
 }
 
 export async function drawsGraph(window, { workspace }) {
   const { page } = window;
   await window.row("Operator graph").click();
-  const { search, found, canvas } = await graphOf(window);
+  const { search, found, canvas, tip } = await graphOf(window);
   await search.fill("conv1d");
   await until(async () => /\d+ matches/.test(await found.innerText()), "a result of the search");
   await search.press("Enter");
@@ -230,8 +231,17 @@ export async function drawsGraph(window, { workspace }) {
   const before = await canvas.boundingBox();
   await page.setViewportSize({ width: width - 240, height: height - 100 }); // a smaller window: the match stays in the middle
   await until(async () => (await canvas.boundingBox()).height < before.height, "a smaller graph");
-  const box = await canvas.boundingBox();
-  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2); // the match is in the middle
+  const middle = async () => {
+    const box = await canvas.boundingBox();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  };
+  // The parts of the window get their new sizes one after the other: the match is what the mouse is over when all have.
+  await until(async () => {
+    const before = await middle();
+    await page.mouse.move(...before);
+    return (await tip.isVisible()) && /conv1d/.test(await tip.innerText()) && String(await middle()) === String(before);
+  }, "the match in the middle");
+  await page.mouse.click(...(await middle()));
   const line = lineOf(workspace, EARLY_EXIT, "self.norm(self.conv(");
   await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
   await page.setViewportSize({ width, height });

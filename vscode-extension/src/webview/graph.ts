@@ -248,7 +248,9 @@ function showMatchCount(): void {
     search.value.trim() === "" ? `${count} nodes` : hits.length === 0 ? "no matches" : hit < 0 ? `${hits.length} matches` : `${hit + 1} of ${hits.length}`;
 }
 
+/** Where on the canvas an event is. It may come before the canvas is drawn in its new size, and is about that one. */
 function point(event: MouseEvent): Box {
+  followSize();
   const area = canvas.getBoundingClientRect();
   return { x: event.clientX - area.left, y: event.clientY - area.top };
 }
