@@ -23,10 +23,21 @@ class Limits:
     compile_at_once: float = _limit(
         4.0,
         "processor seconds taken from the program",
-        "a training step takes about as long to compile, so that even a short script on a busy machine gets its code",
+        "a small graph takes about as long to compile, so that even a short script on a busy machine gets its code",
     )
     compile_share: float = _limit(
         0.05, "of the program's processor time", "what a program can lose to compiling when no compiled code is ever used"
+    )
+    compile_probe: float = _limit(
+        0.01, "of the program's processor time", "until the share suffices for all of a compilation: little is lost before"
+    )
+    compile_any: float = _limit(6.0, "processor seconds", "any compilation takes, most of them for imports and C++")
+    compile_operation: float = _limit(0.05, "processor seconds", "more, for each operation that was recorded")
+    compile_again: float = _limit(
+        0.25,
+        "of the last run's processor time",
+        "taken at once, if that run ended while code was being compiled: a second run pays what a first one could not, "
+        "so that all later ones start compiled; a third does not try again",
     )
     compile_check_interval: float = _limit(
         0.1, "seconds", "how far the compiler may exceed its share; each check costs 0.3 ms of processor time"
@@ -35,6 +46,9 @@ class Limits:
     compile_held_up: float = _limit(0.25, "of one core", "a compiler that gets less waits for a core; a run then says so")
     least_compile_work: int = _limit(
         20, "operations", "take as long to compile as any compilation at least does: what pays most for its work is first"
+    )
+    sources_before_header: int = _limit(
+        2, "C++ sources", "compiled without torch's precompiled header save about what making it takes"
     )
     compile_unasked: float = _limit(10.0, "seconds", "a graph that no call has asked for in this time delays no other")
 

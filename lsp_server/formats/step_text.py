@@ -152,6 +152,8 @@ _WHY: Mapping[Unused, str] = {
     "slower": "compiled code of {name} was slower, so it is not used",
     "slower before": "compiled code of {name} was slower in an earlier run of this command, so it was not compiled again "
     "(`magpy-lsp cache clear` forgets that)",
+    "again": "the program ended while {name} was being compiled{parts}: run it again (the compiler may take more time in "
+    "the next run), or wait for it with `--compile foreground`",
     "compiling": "the program ended while {name} was being compiled{parts}: " + _LONGER,
     "no core": "all cores were busy, and the compiler got hardly any time for {name}{parts}: "
     "leave it a core (`OMP_NUM_THREADS=1`), or wait for it with `--compile foreground`",

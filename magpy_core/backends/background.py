@@ -109,6 +109,11 @@ class Compilation:
         return self.seconds / (self._size + LIMITS.least_compile_work)
 
     @property
+    def need(self) -> float:
+        """The processor seconds that it will probably take."""
+        return LIMITS.compile_any + LIMITS.compile_operation * self._size
+
+    @property
     def is_wanted(self) -> bool:
         """Whether a call has asked for it lately."""
         return time.monotonic() - self.last_poll < LIMITS.compile_unasked
@@ -135,7 +140,7 @@ class Compilation:
             self._page, self._result = None, Result(0.0, "MP902", f"The compiling process can't start: {error}.")
             return
         if between == 0:
-            _run_detached(page, work, me, started, slot)
+            _run_detached(page, work, me, started, (slot, self.need))
         with suppress(ChildProcessError):  # one of the program's signal handlers has reaped it
             os.waitpid(between, 0)
 
@@ -257,8 +262,9 @@ def _start_time(stat: Path) -> str:
         return ""
 
 
-def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, started: str, slot: int) -> Any:
-    """Does the work in a process that is not the program's child, under a supervisor, and exits; never returns."""
+def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, started: str, share: tuple[int, float]) -> Any:
+    """Does the work in a process that is not the program's child, under a supervisor, and exits; never returns. ``share``:
+    its slot of the account, and what it will probably need."""
     try:
         if os.fork() == 0:
             program = int(parent.parent.name)
@@ -273,7 +279,7 @@ def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, sta
                 with reporting(functools.partial(_compiled_parts, page)):
                     _write(page, _done(work))
             else:
-                _supervise(page, worker, program, lambda: _start_time(parent) == started, slot)
+                _supervise(page, worker, program, lambda: _start_time(parent) == started, *share)
     except BaseException as error:
         _write(page, Result(0.0, "MP902", f"Compiling in the background failed: {type(error).__name__}: {error}"))
     finally:
@@ -305,7 +311,7 @@ def _yield_to_others() -> None:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[], bool], slot: int) -> None:
+def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[], bool], slot: int, need: float) -> None:
     """Until the ``worker`` has ended: keeps it and its descendants within their share, ends them when the program has ended
     or the work is no longer needed, and reports it if they die without a result."""
     with suppress(OSError):  # also done by the worker: whoever comes first
@@ -315,7 +321,7 @@ def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[
     def reading() -> Reading:
         return Reading(used_by(program), waits.seconds(), used_by_tree(worker))
 
-    share = FairShare(ACCOUNT, slot, reading())
+    share = FairShare(ACCOUNT, slot, reading(), need)
     while True:
         ended, status = os.waitpid(worker, os.WNOHANG)
         if ended:

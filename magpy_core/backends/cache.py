@@ -15,6 +15,7 @@ from pathlib import Path
 
 from magpy_core._compat import code_cache
 from magpy_core._compat.torch.inductor_cache import caching_in, has_own_folder
+from magpy_core.limits import LIMITS
 
 _checked: set[str] = set()
 _swept: set[str] = set()
@@ -153,7 +154,7 @@ def kept() -> Iterator[None]:
     if cache is None:
         yield
         return
-    with caching_in(cache.folder, partial(_is_damaged, cache)) as used:
+    with caching_in(cache.folder, partial(_is_damaged, cache), LIMITS.sources_before_header) as used:
         yield
         if not _loads():
             cache.record()

@@ -25,6 +25,7 @@ Unused = Literal[
     "cut",  # its stretches are regions
     "slower",
     "slower before",  # in the last run of the command, so it was not compiled
+    "again",  # being compiled; the next run gives the compiler more time
     "compiling",
     "no core",  # being compiled, with hardly any time on a core
     "queued",  # other code is being compiled

@@ -63,9 +63,10 @@ class Session:
         background = background and not waits_by_default()
         self._kept = Kept(command) if command and mode == "compiled" and backend == "inductor" else None
         self._last_run, self._began = self._kept.read() if self._kept is not None else LastRun(), time.monotonic()
-        budget = Budget(self._last_run, unlimited=ahead) if background or ahead else None
+        has_next = self._kept is not None
+        budget = Budget(self._last_run, unlimited=ahead, has_next=has_next) if background or ahead else None
         self._ahead = budget if ahead else None
-        ACCOUNT.expect(self._last_run.seconds)
+        ACCOUNT.expect(self._last_run.processor, self._last_run.granted)
         self._steps = Steps(self._steps_ended, observes=mode == "observe")
         self._in_turn = InTurn()  # what ends steps: a program may train in several threads
         self.options = Options(
@@ -225,7 +226,9 @@ class Session:
         """For the next run. What is compiled ahead of time says nothing of how long a run takes."""
         if self._ahead is not None:
             return replace(self._last_run, ahead=round(self._ahead.recording, 3))
-        return history_of(self.regions, self._steps, time.monotonic() - self._began, self._last_run)
+        shown = history_of(self.regions, self._steps, time.monotonic() - self._began, self._last_run)
+        unfinished = min(self._last_run.unfinished + 1, 2) if QUEUE.running() else 0
+        return replace(shown, processor=round(time.process_time(), 3), unfinished=unfinished)
 
     def release(self) -> None:
         """Forgets the regions. The program has ended."""

@@ -13,7 +13,7 @@ from torch.distributed.fsdp import fully_shard
 
 import magpy_core
 from magpy_core.regions.api import region_of
-from tests.programs.ranks.matrix import EXACT, KINDS, MODES, SHAPES, difference, monitored, plain
+from tests.programs.ranks.matrix import EXACT, KINDS, MODES, SHAPES, difference, monitored, plain, training
 
 
 def test_a_sharded_step_that_is_recorded_trains_as_in_plain_python() -> None:
@@ -61,7 +61,7 @@ def test_the_whole_matrix(tmp_path: Path, kind: str, shape: str, ranks: int) -> 
 
 
 def _agree(folder: Path, kind: str, shape: str, ranks: int, *modes: str) -> None:
-    expected = plain(folder, kind, shape, ranks, 12)
+    expected = plain(folder, ranks, training(kind, shape, 12))
     for mode in modes:
-        found, output = monitored(folder, kind, shape, ranks, 12, mode)
+        found, output = monitored(folder, ranks, training(kind, shape, 12), mode)
         assert not difference(expected, found, exact=mode in EXACT), (mode, output[-3000:])

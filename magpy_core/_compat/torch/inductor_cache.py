@@ -11,7 +11,7 @@ from typing import Any
 from magpy_core._compat.code_cache import writable_by_others
 from magpy_core._compat.cpython.imports import imported
 from magpy_core._compat.torch.compilers import import_dynamo
-from magpy_core._compat.torch.inductor_start import cached_probes
+from magpy_core._compat.torch.inductor_start import quick_start
 
 _VARIABLE, _DEFAULTS = "TORCHINDUCTOR_CACHE_DIR", "torch._inductor.runtime.cache_dir_utils"
 
@@ -33,9 +33,10 @@ def seems_to_have_own_folder() -> bool:
 
 
 @contextmanager
-def caching_in(folder: Path, is_damaged: Callable[[Path], bool] = lambda _: False) -> Iterator[set[str]]:
+def caching_in(folder: Path, is_damaged: Callable[[Path], bool] = lambda _: False, sources: int = 0) -> Iterator[set[str]]:
     """Compilations of this process read and write ``folder``, and files that they use get the current time. The user's own
-    ``torch.compile`` waits meanwhile, and keeps its folder. ``is_damaged`` is asked about each file before it is used, and
+    ``torch.compile`` waits meanwhile, and keeps its folder. ``sources``: C++ sources that are compiled before torch's header
+    is precompiled. ``is_damaged`` is asked about each file before it is used, and
     removes it if it is. Gives the set of the files and folders that are used, complete at the end."""
     before = os.environ.get(_VARIABLE)
     import torch._dynamo.package  # noqa: F401  # reads the folder's name when it is imported, and keeps it
@@ -48,7 +49,7 @@ def caching_in(folder: Path, is_damaged: Callable[[Path], bool] = lambda _: Fals
         os.environ[_VARIABLE] = str(folder)
         forget()
         try:
-            with _own_headers(folder), _note_used_files(used, is_damaged), cached_probes(is_damaged):
+            with _own_headers(folder), _note_used_files(used, is_damaged), quick_start(folder, sources, is_damaged):
                 yield used
         finally:
             forget()

@@ -1,4 +1,5 @@
-"""Results of Inductor's probes in each process, cached in the folder of compiled code. Key function: cached_probes.
+"""What Inductor does at the start of each process, done once, or not at all where it is of no use. Key function:
+quick_start.
 
 To test an instruction set, Inductor builds libraries and loads them in processes of their own, and it tests all that the
 processor has, although it uses the best one only; for a precompiled header it runs the preprocessor, even if the kernels
@@ -16,16 +17,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from magpy_core._compat.torch.first_compilation import builds, header_pays, triton_version
+
 
 @contextmanager
-def cached_probes(is_damaged: Callable[[Path], bool] = lambda _: False) -> Iterator[None]:
-    """Use cached results inside the block, and let new probes import nothing from the working directory. Needs the compile
-    lock: it replaces functions of torch for all threads. ``is_damaged``: see `caching_in`; torch uses a source, and the
-    library built from it, if they are there."""
+def quick_start(folder: Path, sources: int, is_damaged: Callable[[Path], bool] = lambda _: False) -> Iterator[None]:
+    """Use cached results of probes inside the block, and let new probes import nothing from the working directory. Needs the
+    compile lock: it replaces functions of torch for all threads. ``folder``, ``sources``: see `header_pays`;
+    ``is_damaged``: see `caching_in`; torch uses a source, and the library built from it, if they are there."""
     from torch._inductor import codecache
     from torch._inductor.cpu_vec_isa import VecISA
 
-    probe, write = VecISA.__dict__.get("_probe_load"), codecache.write
+    probe, write, check = VecISA.__dict__.get("_probe_load"), codecache.write, VecISA.check_build
+    key = getattr(codecache, "triton_key", None)
     isa: Any = importlib.import_module("torch._inductor.cpu_vec_isa")
     all_sets, environment = isa.valid_vec_isa_list, getattr(isa, "python_subprocess_env", None)
     header = getattr(codecache, "_precompile_header", None)
@@ -40,11 +46,13 @@ def cached_probes(is_damaged: Callable[[Path], bool] = lambda _: False) -> Itera
             written[:] = [path]
         return basename, path
 
-    folder = getattr(codecache, "_HEADER_DIR", "")
+    headers = getattr(codecache, "_HEADER_DIR", "")
 
     def only_to_build(*args: Any, **kwargs: Any) -> Any:
         # the header is only used to build the library of the source that was written last
-        return "" if written and _library_of(written[0]).exists() else _headers_in(folder, header)(*args, **kwargs)
+        if (written and _library_of(written[0]).exists()) or not header_pays(folder, sources):
+            return ""
+        return _headers_in(headers, header)(*args, **kwargs)
 
     def safe_environment() -> dict[str, str]:
         return {**environment(), "PYTHONSAFEPATH": "1"}  # type: ignore[misc]
@@ -54,13 +62,18 @@ def cached_probes(is_damaged: Callable[[Path], bool] = lambda _: False) -> Itera
             isa.python_subprocess_env = safe_environment
         if probe is not None:
             VecISA._probe_load = functools.partialmethod(_probe_once, probe)  # type: ignore[assignment,method-assign]
+        VecISA.check_build = functools.partialmethod(builds, check)  # type: ignore[assignment,method-assign]
         isa.valid_vec_isa_list = functools.partial(_best_set, all_sets)
+        if key is not None and not torch.accelerator.is_available():
+            codecache.triton_key = triton_version
         codecache.write = noting
         if header is not None:
             codecache._precompile_header = only_to_build  # type: ignore[assignment]
         yield
     finally:
-        isa.valid_vec_isa_list = all_sets
+        isa.valid_vec_isa_list, VecISA.check_build = all_sets, check  # type: ignore[method-assign]
+        if key is not None:
+            codecache.triton_key = key
         if environment is not None:
             isa.python_subprocess_env = environment
         if probe is not None:

@@ -17,12 +17,19 @@ from magpy_core.regions.budget.history import LastRun
 
 class Budget:
     """The seconds spent, of all regions of a session. ``last``: the last run of the same command; ``now``: the clock, in
-    seconds. ``unlimited``: the program affords everything, because its code is compiled ahead of time for later runs."""
+    seconds. ``unlimited``: the program affords everything, because its code is compiled ahead of time for later runs.
+    ``has_next``: what this run shows is kept for the next one."""
 
     def __init__(
-        self, last: LastRun | None = None, now: Callable[[], float] | None = None, *, unlimited: bool = False
+        self,
+        last: LastRun | None = None,
+        now: Callable[[], float] | None = None,
+        *,
+        unlimited: bool = False,
+        has_next: bool = False,
     ) -> None:
         self._last_run = last or LastRun()
+        self._has_next = has_next
         self._unlimited = unlimited
         self._now = now or time.monotonic
         self._began = self._now()
@@ -56,6 +63,11 @@ class Budget:
             if self._last_run.ahead is not None:  # what was done ahead of time is to pay from the first steps on
                 share = max(share, self._last_run.ahead + LIMITS.most_ahead)
         return self._unlimited or self.spent + seconds <= unnoticed + share
+
+    @property
+    def grants_next(self) -> bool:
+        """Whether the next run of the command lets the compiler take more time, if this one ends while it is at work."""
+        return self._has_next and not self._last_run.unfinished
 
     def is_known_slower(self, graph: str) -> bool:
         """Whether the last run has shown that compiled code of ``graph``, by the key it is stored as, is slower."""

@@ -29,12 +29,20 @@ class LastRun:
     """``seconds``: how long it took. ``saves``: by region, what its compiled code saves in each second of a run, in
     seconds; 0 if it has not saved anything. ``ahead``: the seconds that recording took when the command was compiled ahead
     of time; None: it was not. ``slower``: graphs whose compiled code was slower than eager mode, by the key it is stored
-    as, and how many runs ago that was measured."""
+    as, and how many runs ago that was measured. ``processor``: the processor seconds of all its threads. ``unfinished``:
+    how many runs in a row have ended while code was being compiled for them."""
 
     seconds: float = 0.0
     saves: Mapping[str, float] = field(default_factory=dict)
     ahead: float | None = None
     slower: Mapping[str, int] = field(default_factory=dict)
+    processor: float = 0.0
+    unfinished: int = 0
+
+    @property
+    def granted(self) -> float:
+        """Processor seconds that the compiler may take in this run besides its usual share."""
+        return LIMITS.compile_again * self.processor if self.unfinished == 1 else 0.0
 
     def is_slower(self, graph: str) -> bool:
         """Whether its code is known to be slower, and that was not measured too long ago."""
@@ -69,7 +77,9 @@ class Kept:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             saves, ahead = {str(name): float(rate) for name, rate in found["saves"].items()}, found.get("ahead")
             slower = {str(graph): int(runs) for graph, runs in found.get("slower", {}).items()}
-            return LastRun(float(found["seconds"]), saves, None if ahead is None else float(ahead), slower)
+            processor, unfinished = float(found.get("processor", 0.0)), int(found.get("unfinished", 0))
+            ahead = None if ahead is None else float(ahead)
+            return LastRun(float(found["seconds"]), saves, ahead, slower, processor, unfinished)
         return LastRun()
 
     def write(self, run: LastRun) -> None:

@@ -21,6 +21,8 @@ def why_unused(region: RegionView) -> Unused:
     if all(capture.is_retired for capture in captures):
         return "slower" if any(capture.is_compiled for capture in captures) else "slower before"
     states = {capture.progress for capture in captures if capture.is_compiling}
+    if "running" in states and region.options.budget is not None and region.options.budget.grants_next:
+        return "again"
     if "running" in states:
         share = max((s for capture in captures if (s := capture.compiler_share) is not None), default=None)
         return "no core" if share is not None and share < LIMITS.compile_held_up else "compiling"

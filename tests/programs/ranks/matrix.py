@@ -1,7 +1,8 @@
 """Programs of several processes, plainly and under every mode: they must compute the same, and end.
 
 ``python -m tests.programs.ranks.matrix [--repeat N] [--steps N] [--kinds A,B] [--shapes A,B] [--modes A,B] [--ranks 1,2,4]``
-prints one line for each run that differs, hangs or fails, and the count. Key functions: plain, monitored, difference.
+prints one line for each run that differs, hangs or fails, and the count. Key functions: training, plain, monitored,
+difference.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ MODES = {"run": ["run"], "eager": ["run", "--backend", "eager"], "check": ["chec
 EXACT = ("eager", "check")
 
 Results = list[dict[str, Any]]
+Command = Callable[[str], list[str]]
+"""A script and its arguments, by the name of the files that its processes write."""
 
 
 class Failed(Exception):
@@ -61,22 +65,26 @@ def _run(command: list[str], folder: Path, ranks: int, name: str, timeout: float
     return [json.loads(file.read_text()) for file in files], text
 
 
-def plain(folder: Path, kind: str, shape: str, ranks: int, steps: int, timeout: float = 120.0) -> Results:
+def training(kind: str, shape: str, steps: int) -> Command:
+    """The program `train.py`."""
+    return lambda out: [str(TRAIN), kind, shape, out, str(steps)]
+
+
+def plain(folder: Path, ranks: int, program: Command, timeout: float = 120.0) -> Results:
     """The program under torchrun."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-    return _run([*launcher, str(TRAIN), kind, shape, "plain", str(steps)], folder, ranks, "plain", timeout)[0]
+    return _run([*launcher, *program("plain")], folder, ranks, "plain", timeout)[0]
 
 
-def monitored(
-    folder: Path, kind: str, shape: str, ranks: int, steps: int, mode: str, timeout: float = 240.0
-) -> tuple[Results, str]:
+def monitored(folder: Path, ranks: int, program: Command, mode: str, timeout: float = 240.0) -> tuple[Results, str]:
     """The program under ``mode``, and its output."""
     for file in folder.glob("ours*"):
         file.unlink()
     command = [sys.executable, "-m", "lsp_server.cli", *MODES[mode], "--nproc-per-node", str(ranks)]
     if mode == "check":
         command += ["--steps", "0"]
-    return _run([*command, str(TRAIN), "--", kind, shape, "ours", str(steps)], folder, ranks, "ours", timeout)
+    script, *args = program("ours")
+    return _run([*command, script, "--", *args], folder, ranks, "ours", timeout)
 
 
 def difference(expected: Results, found: Results, *, exact: bool) -> str:
@@ -110,11 +118,12 @@ def main() -> int:
             for ranks in map(int, given.ranks.split(",")):
                 with tempfile.TemporaryDirectory() as name:
                     folder = Path(name)
-                    expected = plain(folder, kind, shape, ranks, given.steps)
+                    program = training(kind, shape, given.steps)
+                    expected = plain(folder, ranks, program)
                     for mode in given.modes.split(",") * given.repeat:
                         runs += 1
                         try:
-                            found, _ = monitored(folder, kind, shape, ranks, given.steps, mode)
+                            found, _ = monitored(folder, ranks, program, mode)
                             text = difference(expected, found, exact=mode in EXACT)
                         except Failed as error:
                             text = str(error)

@@ -173,7 +173,7 @@ from magpy_core.limits import Limits
 
 background.inductor_is_imported = lambda: True  # the work needs no compiler
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # one processor, which the program keeps busy
-fair_share.LIMITS = Limits(compile_at_once=0.3, compile_share=0.1)
+fair_share.LIMITS = Limits(compile_at_once=0.3, compile_share=0.1, compile_probe=0.1)
 
 def work():
     child = os.fork()  # as a C++ compiler is

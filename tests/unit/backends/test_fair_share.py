@@ -51,6 +51,35 @@ def test_compilations_share_one_account_and_a_run_that_lasts_long_gives_more() -
     assert other.may_run(Reading(0.0, used, used))
 
 
+def test_little_is_lost_before_the_share_suffices() -> None:
+    account, need, at_once = Account(), 20.0, LIMITS.compile_at_once
+    share = FairShare(account, account.new_slot(), NOTHING, need)
+    assert share.may_run(Reading(0.0, at_once, at_once))
+    taken = at_once + 1.0
+    assert not share.may_run(Reading(0.0, taken, taken))
+    assert not share.may_run(Reading(2.0 / LIMITS.compile_share, taken, taken)), "the share has grown, but not enough"
+    assert share.may_run(Reading(1.1 / LIMITS.compile_probe, taken, taken)), "it shows whether compiling takes anything"
+    enough = (need - at_once) / LIMITS.compile_share + 1.0
+    assert share.may_run(Reading(enough, taken, taken))
+    assert share.may_run(Reading(enough, need - 1.0, need - 1.0)), "from now on, all of it"
+    assert not share.may_run(Reading(enough, need + 1.0, need + 1.0)), "more was needed than it seemed"
+
+
+def test_what_is_left_costs_what_the_rest_has_cost() -> None:
+    account = Account()
+    share = FairShare(account, account.new_slot(), NOTHING, 40.0)
+    assert share.may_run(Reading(0.0, 1.0, 20.0)), "half of 40 seconds have taken 1 from the program"
+    assert share.may_run(Reading(2.0 / LIMITS.compile_share, 5.0, 30.0))
+
+
+def test_a_run_after_one_that_was_too_short_is_granted_more() -> None:
+    account = Account()
+    share = FairShare(account, account.new_slot(), NOTHING, 20.0)
+    account.expect(100.0, 25.0)
+    assert share.may_run(Reading(0.0, 24.0, 24.0))
+    assert not share.may_run(Reading(0.0, 35.0, 35.0))
+
+
 def test_what_processes_use_and_wait() -> None:
     waits = Waits(os.getpid())
     me = os.getpid()

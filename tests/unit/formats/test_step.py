@@ -73,6 +73,7 @@ WHY: dict[Unused, str] = {
     "cut": "only parts of `Net` can be compiled",
     "slower": "was slower, so it is not used",
     "slower before": "was slower in an earlier run of this command, so it was not compiled again",
+    "again": "while `Net` was being compiled: run it again (the compiler may take more time in the next run)",
     "compiling": "while `Net` was being compiled: run it for longer, or wait",
     "no core": "leave it a core (`OMP_NUM_THREADS=1`)",
     "queued": "before the compiler came to `Net`",
@@ -98,7 +99,7 @@ def test_a_run_without_compiled_steps_says_why_in_one_line_to_act_on(unused: Unu
     assert "findings say" not in text and "\n" not in text
 
 
-@pytest.mark.parametrize("unused", ["compiling", "no core", "queued"])
+@pytest.mark.parametrize("unused", ["again", "compiling", "no core", "queued"])
 @pytest.mark.parametrize(("done", "text"), [(0, None), (1, "1 of 9 parts is compiled; the next run starts with it"),
                                             (7, "7 of 9 parts are compiled; the next run starts with them")])  # fmt: skip
 def test_a_run_that_ends_too_soon_says_how_far_the_compiler_came(unused: Unused, done: int, text: str | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from magpy_core.limits import LIMITS
+from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.budget.history import Kept, LastRun
 from magpy_core.regions.policy.savings import history_of
 from magpy_core.regions.timing.steps import Steps
@@ -91,6 +92,16 @@ def test_it_is_kept_by_command(caches: Path) -> None:
     assert [path.suffix for path in caches.iterdir() if path.name != "magpy-pruned"] == [".json"]
 
 
+def test_the_run_after_one_that_ended_too_soon_is_granted_more_once() -> None:
+    assert LastRun(60.0, processor=100.0).granted == 0.0
+    assert LastRun(60.0, processor=100.0, unfinished=1).granted == LIMITS.compile_again * 100.0
+    assert LastRun(60.0, processor=100.0, unfinished=2).granted == 0.0
+    Kept("a").write(LastRun(60.0, processor=100.0, unfinished=1))
+    assert Kept("a").read() == LastRun(60.0, processor=100.0, unfinished=1)
+    for last, has_next, grants in ((LastRun(), True, True), (LastRun(), False, False), (LastRun(unfinished=1), True, False)):
+        assert Budget(last, has_next=has_next).grants_next is grants
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -102,6 +113,7 @@ def test_it_is_kept_by_command(caches: Path) -> None:
         '{"seconds": 1, "saves": [1]}',
         '{"seconds": 1}',
         '{"seconds": 1, "saves": {}, "slower": ["g"]}',
+        '{"seconds": 1, "saves": {}, "processor": [1]}',
         '{"seconds": 1, "saves": {}, "slower": {"g": "x"}}',
     ],
 )
