@@ -41,6 +41,7 @@ Severities = NewType("Severities", dict[str, Severity])
 Policies = NewType("Policies", dict[str, str])
 Backend = NewType("Backend", str)
 CompileMode = NewType("CompileMode", str)
+Verify = NewType("Verify", str)
 WebAddress = NewType("WebAddress", str)
 DeviceName = NewType("DeviceName", str)
 Entrypoints = NewType("Entrypoints", tuple[Entrypoint, ...])
@@ -49,7 +50,7 @@ Entrypoints = NewType("Entrypoints", tuple[Entrypoint, ...])
 @attrs.frozen
 class Settings:
     """The table's content. ``steps`` and ``fail_on`` apply to ``check``; ``run`` takes them only from its command line.
-    ``mode`` applies to ``run``, ``target`` to ``check`` and ``kernels``."""
+    ``mode`` and ``verify`` apply to ``run``, ``target`` to ``check`` and ``kernels``."""
 
     entrypoint: str | None = None
     steps: Steps | None = None
@@ -61,6 +62,7 @@ class Settings:
     severity: Severities = attrs.field(factory=lambda: Severities({}))
     backend: Backend | None = None
     mode: CompileMode | None = None
+    verify: Verify | None = None
     target: DeviceName | None = None
     baseline: str | None = None
     docs_url: WebAddress | None = None
@@ -295,6 +297,16 @@ def _mode(value: Any, _: Any) -> CompileMode:
     return CompileMode(_one_of(COMPILE_MODES, value))
 
 
+def _verify(value: Any, _: Any) -> Verify:
+    if isinstance(value, bool):
+        return Verify("first" if value else "off")
+    if isinstance(value, int) and value > 0:
+        return Verify(str(value))
+    if value != "strict":
+        raise InvalidValue(("", f'must be true, false, "strict" or a number of calls above 0, not {kind_of(value)}.'))
+    return Verify("strict")
+
+
 def device_name(text: str) -> str:
     """The full name of a target (``cuda:sm_90``). Raises UnknownTarget, with the known ones."""
     return parse_target(text).target
@@ -322,7 +334,7 @@ def _converter() -> Converter:
     hooks: dict[Any, Callable[[Any, Any], Any]] = {
         str | None: _string, Steps | None: _steps, Seconds | None: _seconds, Codes: _codes, Names: _names,
         Severity | None: _severity, Severities: _severities, Policies: _policies, Backend | None: _backend,
-        CompileMode | None: _mode, DeviceName | None: _target,
+        CompileMode | None: _mode, Verify | None: _verify, DeviceName | None: _target,
         Budgets: budgets, Entrypoints: entrypoints, WebAddress | None: _web_address,
     }  # fmt: skip
     for kind, hook in hooks.items():

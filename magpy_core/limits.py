@@ -110,6 +110,10 @@ class Limits:
     )
     noise_factor: float = _limit(4.0, "times what rounding noise changes", "a few noisy runs do not show the largest change")
     noisy_runs: int = _limit(8, "runs of a graph", "a sign that rounding decides stays the same in all of them once in 256")
+    verify_every: int = _limit(50, "calls", "of which one is compared, where a run is to be verified and no number is given")
+    most_samples: int = _limit(
+        1000, "compared calls", "of one capture are kept for the report; from then on every other one"
+    )
     verify_memory: float = _limit(0.1, "of the free memory", "that copies of what a graph writes may take")
 
     def rows(self) -> Iterator[tuple[str, float, str, str]]:

@@ -33,6 +33,7 @@ from lsp_server.cli.options import (
     python_option,
     steps_option,
     target_option,
+    verify_option,
 )
 from magpy_core import __version__
 
@@ -74,6 +75,7 @@ def check(**options: Any) -> None:
 @steps_option("0")
 @compile_option
 @mode_option
+@verify_option
 @live_option
 @fail_on_option("error")
 def run(**options: Any) -> None:

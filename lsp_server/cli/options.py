@@ -37,6 +37,8 @@ class ProgramCommand(click.Command):
             # Perhaps it is an option of the program's, perhaps a mistake: only the user knows.
             ctx.meta[AFTER_SCRIPT] = ours
         ctx.meta[PROGRAM_ARGS] = program
+        optional = {name: option for name, option in self._options().items() if isinstance(option, OptionalValue)}
+        own = [f"{arg}={optional[arg].without}" if arg in optional else arg for arg in own]
         try:
             return super().parse_args(ctx, own)
         except click.NoSuchOption as error:
@@ -60,6 +62,7 @@ class ProgramCommand(click.Command):
             name = _name(arg)
             option = options.get(name) or options.get(arg[:2])
             takes_value = option is not None and not option.is_flag and option.nargs == 1
+            takes_value = takes_value and not isinstance(option, OptionalValue)
             separate = takes_value and (arg == name if name in options else len(arg) == 2)
             at += 2 if separate else 1
             if option is not None and "--module" in option.opts:
@@ -68,6 +71,15 @@ class ProgramCommand(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[OPTIONS]", "{ENTRYPOINT | -m MODULE}", "[ARGS...]"]
+
+
+class OptionalValue(click.Option):
+    """An option whose value, if it has one, stands after ``=``: what follows it may be the entrypoint. ``without``: the
+    value if there is none."""
+
+    def __init__(self, *args: Any, without: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.without = without
 
 
 def _name(arg: str) -> str:
@@ -100,6 +112,17 @@ class CodeList(click.ParamType[list[str]]):
         if wrong := check_codes(codes):
             self.fail(" ".join(wrong), param, ctx)
         return codes
+
+
+class Verified(click.ParamType[str]):
+    """``on``, ``off``, ``strict``, or a number of calls."""
+
+    name = "verify"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in ("on", "off", "strict") or (value.isascii() and value.isdigit() and int(value)):
+            return str(value)
+        self.fail(f"{value!r} is neither a number of calls, nor `strict`, nor `off`.", param, ctx)
 
 
 class Format(click.ParamType[tuple[str, str | None]]):
@@ -232,6 +255,19 @@ def mode_option(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(COMPILE_MODES),
         help="max: Inductor tries several kernels, which takes longer; quick: nothing is compiled, and a region's graph "
         "runs operator by operator. [default: default]",
+    )(command)
+
+
+def verify_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--verify",
+        cls=OptionalValue,
+        without="on",
+        type=Verified(),
+        metavar="[=N|strict|off]",
+        help="Compare one call in N (default: 50) of compiled code with eager mode, on copies, for the whole run, and exit "
+        "1 if they differ by more than rounding explains. strict: code that does not give the same bits is not used. off: "
+        "not even first calls are compared.",
     )(command)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from lsp_server.cli.console import console, show, show_table
 from lsp_server.cli.outputs import Output
 from lsp_server.cli.settings import ResolvedSettings
-from lsp_server.formats import brief, concise, engines, full, github, regions, run_table, statistics, step_table
+from lsp_server.formats import brief, concise, engines, full, github, regions, run_table, statistics, step_table, verified
 from lsp_server.formats.documents import DOCUMENTS
 from lsp_server.formats.view import View
 from magpy_core.findings import Report
@@ -92,6 +92,8 @@ def _summary(out: Console, effective: ResolvedSettings, report: Report, view: Vi
         for block in step_table.blocks(report, view.programs):
             show_table(out, block)
         show_table(out, run_table.table(report, view))
+        if (of_verification := verified.table(report)) is not None:
+            show_table(out, of_verification)
         show(out, run_table.recompiles(report, view))
         show(out, [run_table.total(report)])
     else:

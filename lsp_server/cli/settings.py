@@ -51,6 +51,7 @@ class ResolvedSettings:
     backend: str
     compile: Literal["background", "foreground", "ahead"]
     compile_mode: Literal["default", "max", "quick"]
+    verify: str
     regions: list[str]
     call_policy: dict[str, str]
     selection: Selection
@@ -111,6 +112,7 @@ class ResolvedSettings:
             backend=self.backend,
             compile=self.compile,
             compile_mode=self.compile_mode,
+            verify=self.verify,
             regions=self.regions,
             call_policy=self.call_policy,
             details=self.html is not None,
@@ -133,7 +135,7 @@ class ResolvedSettings:
             "steps": self.steps,
             "timeout": self.timeout,
             "backend": self.backend,
-            **({"mode": self.compile_mode} if self.mode == "run" else {}),
+            **({"mode": self.compile_mode, "verify": self.verify} if self.mode == "run" else {}),
             **({"target": self.target} if self.target else {}),
             **({"engine": self.engine} if self.engine != "magpy" else {}),
             "select": list(self.selection.select),
@@ -205,11 +207,13 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
     usual = "eager" if engine == "dynamo" else BACKENDS[0]
     backend = chooser.pick("backend", options["backend"], config.backend, usual)
     compile_mode = chooser.pick("mode", options.get("mode"), config.mode if mode == "run" else None, "default")
+    verify = chooser.pick("verify", options.get("verify"), config.verify if mode == "run" else None, "first")
     fail_on = chooser.pick("fail-on", options["fail_on"], table and table.fail_on, default["fail-on"])
+    difference_fails = {} if verify in ("first", "off") else {"MP914": Severity.ERROR}  # where a user asks for it
     selection = Selection(
         select=tuple(chooser.pick("select", options["select"], config.select, ())),
         ignore=tuple(chooser.pick("ignore", options["ignore"], config.ignore, ())),
-        severity=chooser.pick("severity", None, config.severity, {}),
+        severity={**difference_fails, **chooser.pick("severity", None, config.severity, {})},
     )
     device = _device(chooser, options, config.target, engine)
     return ResolvedSettings(
@@ -226,6 +230,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         backend=_backend(backend),
         compile=options.get("compile") or ("foreground" if steps else "background"),
         compile_mode=compile_mode,
+        verify=verify,
         regions=list(chooser.pick("regions", None, config.regions, ())),
         call_policy=dict(chooser.pick("call-policy", None, config.call_policy, {})),
         selection=selection,

@@ -86,7 +86,9 @@ class FairShare:
         if taken:
             self._account.add(self._slot, taken)
         left = max(self._need - self._used, 0.0) * (self._taken / self._used if self._used else 1.0)
-        self._suffices = self._suffices or self._account.taken + left <= self._account.share(now.program, LIMITS.compile_share)
+        self._suffices = self._suffices or self._account.taken + left <= self._account.share(
+            now.program, LIMITS.compile_share
+        )
         if not self._suffices:
             return self._account.taken <= self._account.share(now.program, LIMITS.compile_probe)
         return self._account.taken <= self._account.share(now.program, LIMITS.compile_share)

@@ -30,7 +30,7 @@ from magpy_core.findings import Location
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Live, Trace
 from magpy_core.refgraph.graph import RefGraph
-from magpy_core.verification import Verdict
+from magpy_core.verification import Sample, Verdict
 
 
 def _other_path(capture: weakref.ref[Capture], count: Iterator[int]) -> None:
@@ -258,6 +258,11 @@ class Capture:
     def verdicts(self) -> Sequence[Verdict]:
         """How the compiled code of its graphs compared with eager mode; of those that were compared, or refused to be."""
         return list(self._graphs.verdicts.values())
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """Later calls of compiled code that were compared with eager mode."""
+        return list(self._graphs.samples)
 
     @property
     def is_kept(self) -> bool:

@@ -32,11 +32,12 @@ from magpy_core.capture.stored_segments import StoredSegments
 from magpy_core.capture.structure import Structure
 from magpy_core.capture.undo import restore_input
 from magpy_core.findings import Unsupported
+from magpy_core.limits import LIMITS
 from magpy_core.opgraph.replicas import groups_in
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.verification import Verdict, check
+from magpy_core.verification import Sample, Verdict, check
 from magpy_core.verification.wording import describe
 
 _COMPILING = threading.RLock()
@@ -58,6 +59,21 @@ class _Stub:
 
 
 _EVERY = 32  # calls of a compiled segment between two checks whether better code is ready
+
+
+class _Sampled:
+    """Runs a segment's code, and compares one call in ``every`` with eager mode before that. It is never replaced itself, as
+    `_Improving`."""
+
+    def __init__(self, graphs: CompiledGraphs, index: int, fn: Callable[[list[Any]], Any], every: int) -> None:
+        self._graphs, self._index, self._fn, self._every = weakref.ref(graphs), index, fn, every
+        self._calls = 0
+
+    def __call__(self, inputs: list[Any]) -> Any:
+        self._calls += 1
+        if self._calls % self._every == 0 and (graphs := self._graphs()) is not None:
+            graphs.sample(self._index, self._fn, inputs)
+        return self._fn(inputs)
 
 
 class _Improving:
@@ -106,6 +122,7 @@ class CompiledGraphs:
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
         self.stored = StoredSegments(settings.is_known_slower)
         self.verdicts: dict[int, Verdict] = {}  # by segment: how its code compared with eager mode
+        self.samples: list[Sample] = []  # of later calls
         self.awaited = Awaited()
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
@@ -147,7 +164,10 @@ class CompiledGraphs:
                     raise NotReady
                 is_final = self._stages[index] == self.last_stage
                 self._verify(index, compiled, inputs)
-                fn = self._names[name] = compiled if is_final else _Improving(self, index, compiled)
+                fn = compiled if is_final else _Improving(self, index, compiled)
+                if every := self._settings.verify.every:
+                    fn = _Sampled(self, index, fn, every)
+                self._names[name] = fn
         return self._first_call(index, fn, inputs)
 
     def improve_and_call(self, index: int, inputs: list[Any], improving: _Improving) -> Any:
@@ -180,24 +200,41 @@ class CompiledGraphs:
         """Compares ``fn``, compiled code of segment ``index``, with eager mode. Raises CaptureFailed if they differ by more
         than rounding explains: then nothing has run but copies."""
         stage = self._stages[index] - 1
-        if not self._settings.verify or self._settings.backend != "inductor":
+        plan = self._settings.verify
+        if not plan.first or self._settings.backend != "inductor":
             return
-        if self.stored.is_verified(index, stage):
+        if self.stored.is_verified(index, stage) and not plan.strict:
             self.verdicts[index] = Verdict(0.0)
             return
+        self.verdicts[index] = verdict = self._compared(index, fn, inputs)
+        self._refuse_wrong(index, stage, verdict)
+        if not verdict.unchecked:
+            self.stored.verified(index, stage, is_right=True)
+
+    def sample(self, index: int, fn: Callable[[list[Any]], Any], inputs: Sequence[Any]) -> None:
+        """Compares a later call of segment ``index`` with eager mode. Raises as `_verify`."""
+        with _COMPILING:
+            verdict = self._compared(index, fn, inputs)
+            self.samples.append(Sample(self._settings.step(), index, verdict))
+            if len(self.samples) > LIMITS.most_samples:
+                del self.samples[1::2]
+            self._refuse_wrong(index, self._stages[index] - 1, verdict)
+
+    def _compared(self, index: int, fn: Callable[[list[Any]], Any], inputs: Sequence[Any]) -> Verdict:
         segment = self._structure.segments[index]
         mutated = {id(source) for source in self._trace.writes.mutated}
         written = {  # results of earlier segments are copied, too: what writes them is not among the recorded writes
             i for i, n in enumerate(segment.inputs) if n.op != "placeholder" or id(n.meta.get("magpy_source")) in mutated
         }
-        verdict = check(_module(segment, tuple(inputs)), fn, inputs, written, same_random=self._settings.same_random)
-        self.verdicts[index] = verdict
+        settings = self._settings
+        gm, strict = _module(segment, tuple(inputs)), settings.verify.strict
+        return check(gm, fn, inputs, written, same_random=settings.same_random, strict=strict)
+
+    def _refuse_wrong(self, index: int, stage: int, verdict: Verdict) -> None:
         if verdict.difference is not None:
             self.stored.verified(index, stage, is_right=False)
-            what = describe(verdict.difference, segment)
+            what = describe(verdict.difference, self._structure.segments[index])
             raise WrongResult(what.text, what.location)
-        if not verdict.unchecked:
-            self.stored.verified(index, stage, is_right=True)
 
     def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
         nodes = self._structure.segments[index].inputs

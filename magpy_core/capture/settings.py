@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from magpy_core.backends.tuning import DEFAULT, Tuning
+from magpy_core.verification.plan import NOTHING, Plan
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Settings:
     are compiled in the background while calls run in eager mode. ``affords``: whether the program can spend so many
     seconds on loading compiled code now, whose calls have taken so many (it may be able to later). ``is_worthwhile``:
     whether to compile a capture whose plain calls have taken so many seconds, given those that have passed since it was
-    recorded. ``verify``: compiled code is compared with eager mode in the first call that it would serve.
+    recorded. ``verify``: the calls of compiled code that are compared with eager mode. ``step``: the program's.
     ``is_known_slower``: whether the last run has shown that code of a graph, by the key it is stored as, is
     slower than eager mode. ``on_compiling``: called with ``region_id`` before a graph is compiled here and now, and with
     an empty text after that."""
@@ -28,7 +29,8 @@ class Settings:
     tuning: Tuning = DEFAULT
     affords: Callable[[float, float], bool] = lambda seconds, plain_seconds: True
     is_worthwhile: Callable[[float, float], bool] = lambda seconds, elapsed: True
-    verify: bool = False
+    verify: Plan = NOTHING
+    step: Callable[[], int] = lambda: 0
     is_known_slower: Callable[[str], bool] = lambda key: False
     on_compiling: Callable[[str], None] = lambda region_id: None
 

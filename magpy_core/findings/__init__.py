@@ -13,7 +13,7 @@ from magpy_core.findings.kernels import (
     Unfused,
 )
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
-from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report, Unused
+from magpy_core.findings.report import CaptureSummary, Compared, Recompile, RegionSummary, Report, Unused
 from magpy_core.findings.step import STEP_KINDS, StepPart, StepReport, StepSample
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "STEP_KINDS",
     "CaptureSummary",
     "Code",
+    "Compared",
     "Finding",
     "Kernel",
     "KernelCode",

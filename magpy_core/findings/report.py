@@ -60,6 +60,17 @@ class CaptureSummary:
 
 
 @dataclass
+class Compared:
+    """A call of compiled code that was compared with eager mode, in ``step`` (from 0). ``apart``: the largest difference of
+    an element, as a part of the largest element of its tensor. ``unchecked``: why it could not be compared."""
+
+    step: int
+    apart: float
+    is_difference: bool = False  # more than rounding explains
+    unchecked: str = ""
+
+
+@dataclass
 class RegionSummary:
     """One line per region. Times are milliseconds per call (medians); None when not measured."""
 
@@ -90,6 +101,7 @@ class RegionSummary:
     kept: int = 0  # captures whose code an earlier run had compiled
     verified: int = 0  # graphs whose compiled code was compared with eager mode in its first call
     unverified: list[str] = field(default_factory=list)  # why others were not
+    samples: list[Compared] = field(default_factory=list)  # later calls that were compared, where a run is to be verified
     parts: int = 0  # of its graphs, compiled separately
     parts_compiled: int = 0
     last_line: int = 0  # 1-based, of a region that is a part of a function; 0: it is a whole function or module

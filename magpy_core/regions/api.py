@@ -30,10 +30,11 @@ from magpy_core.regions import module_call, provider
 from magpy_core.regions.disable import disable_module, plain_function
 from magpy_core.regions.fragments.fragments import cut
 from magpy_core.regions.lines import line_location
-from magpy_core.regions.options import Options, verifies_by_default
+from magpy_core.regions.options import Options
 from magpy_core.regions.region import Region
 from magpy_core.regions.reports.kernels import TargetFailed, kernels_of_capture, kernels_of_regions
 from magpy_core.regions.threads import disabled
+from magpy_core.verification import Plan
 
 __all__ = [
     "Capture",
@@ -229,7 +230,7 @@ def compile(
     how = Options(
         "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic,
         on_trial=beside and not fullgraph and backend == "inductor", cut=lambda region: cut(region, _regions.add),
-        verify=verifies_by_default() if verify is None else verify,
+        verify=Plan.parse("first") if verify is None else Plan(first=verify),
     )  # fmt: skip
     if isinstance(target, nn.Module):
         module = module_call.inner(target)

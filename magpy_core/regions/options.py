@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,11 +9,7 @@ from typing import Any
 from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.timing.steps import Steps
-
-
-def verifies_by_default() -> bool:
-    """Whether compiled code is compared with eager mode, unless the caller says otherwise."""
-    return os.environ.get("MAGPY_VERIFY") != "0"
+from magpy_core.verification.plan import Plan
 
 
 @dataclass
@@ -25,7 +20,7 @@ class Options:
     ``on_left``: called with a region after each of its calls that returned.
     ``on_trial``: without ``measure``, captures are timed against eager mode until it is known which is faster.
     ``cut``: given a region that can't be captured whole, cuts its functions into stretches, or returns None.
-    ``verify``: compiled code is compared with eager mode in the call that it would serve first.
+    ``verify``: the calls of compiled code that are compared with eager mode.
     ``dynamic``: whether sizes vary from the first call on (True), never (False), or once they have varied (None)."""
 
     mode: str = "compiled"
@@ -43,4 +38,4 @@ class Options:
     on_left: Callable[[Any], None] | None = None
     on_compiling: Callable[[str], None] = lambda region_id: None
     cut: Callable[[Any], Any] | None = None
-    verify: bool = field(default_factory=verifies_by_default)
+    verify: Plan = field(default_factory=lambda: Plan.parse("first"))

@@ -337,7 +337,7 @@ class Region:
             same_random = self.options.same_random or ((beside or self.options.measure) and background.available())
             settings = Settings(
                 self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning,
-                verify=self.options.verify, on_compiling=self.options.on_compiling,
+                verify=self.options.verify, step=self.log.listeners.step, on_compiling=self.options.on_compiling,
             )  # fmt: skip
             if (budget := self.options.budget) is not None:
                 affords = partial(budget.affords_loading, region=self.id)

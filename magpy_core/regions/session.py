@@ -29,6 +29,7 @@ from magpy_core.regions.serialized import InTurn
 from magpy_core.regions.threads import busy
 from magpy_core.regions.timing.costs import rate
 from magpy_core.regions.timing.steps import Steps
+from magpy_core.verification import Plan
 
 if TYPE_CHECKING:
     from magpy_core.findings import TargetReport
@@ -39,8 +40,8 @@ class Session:
     """Regions by key. ``on_finding`` is called for new findings and for one seen again (its count raised); ``on_region``
     after a capture, ``on_left`` after each call of a region. ``command``: names what is run; what a run shows of compiled
     code is kept for the next run of the same command. ``ahead``: the program waits for the compiler, and what is
-    recorded is what a run in the ``background`` would record, if it could afford everything. ``on_compiling``: as in
-    `Options`. Raises UnknownBackend for a backend that does not exist."""
+    recorded is what a run in the ``background`` would record, if it could afford everything. as in `Options`. ``verify``: as
+    `Plan.parse` takes it. Raises UnknownBackend for a backend that does not exist."""
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Session:
         on_left: Callable[[Any], None] | None = None,
         on_compiling: Callable[[str], None] = lambda region_id: None,
         command: str = "",
+        verify: str = "first",
     ) -> None:
         get_backend(backend)
         backend, tuning = tuned(backend, compile_mode)
@@ -80,6 +82,7 @@ class Session:
             tuning=tuning,
             on_left=on_left,
             on_compiling=on_compiling,
+            verify=Plan.parse(verify),
             cut=lambda region: cut(region, self._add_stretch),
         )
         self._looks = (CallSample((), self._steps), CallSample((), self._steps))

@@ -114,6 +114,7 @@ class Monitoring:
             compiled["on_compiling"] = self._forward.compiling
             compiled["compile_mode"] = self._request.get("compile_mode", "default")
             compiled["command"] = self._command()
+            compiled["verify"] = self._request.get("verify", "first")
         if self.finds_step_functions:
             engine["on_left"] = self.on_left
         return factory(

@@ -31,7 +31,7 @@ COMPILER_SESSION = SESSIONS["dynamo"]
 program compiles itself are reported too. Other sessions begin with the first call of a region."""
 
 _OF_CHILD = ("mode", "script", "module", "args", "steps", "backend", "compile", "compile_mode", "cache_limit", "target",
-             "target_line", "regions", "call_policy", "stop_grace", "details", "session_factory")  # fmt: skip
+             "target_line", "verify", "regions", "call_policy", "stop_grace", "details", "session_factory")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,10 @@ class RunRequest:
     and a timeline of calls. ``compile``: whether the program waits for Inductor (it always does if MAGPY_COMPILE is
     ``foreground`` in the environment); ``ahead``: it waits, and what is recorded is what a run to the end would record with
     ``background``, at whatever cost: its compiled code is for that run. ``compile_mode``: as
-    ``magpy_core.compile(mode=...)``. ``target``: the device that the captures are compiled for after the run
-    (``cuda:sm_90``); empty: none. ``target_line``: only the kernels of this line are (an absolute path or its end, and a
-    number from 1).
+    ``magpy_core.compile(mode=...)``. ``verify``: which calls of compiled code are compared with eager mode (``first``,
+    ``off``, ``on``, ``strict`` or a number: one in so many). ``target``: the device that the captures are compiled for
+    after the run (``cuda:sm_90``); empty: none. ``target_line``: only the kernels of this line are (an absolute path or its
+    end, and a number from 1).
     """
 
     mode: Literal["check", "run"] = "check"
@@ -69,6 +70,7 @@ class RunRequest:
     stderr: Sink = "inherit"
     stop_grace: float = 30.0
     details: bool = False
+    verify: str = "first"
     target: str = ""
     target_line: tuple[str, int] | None = None
     session_factory: str = SESSIONS["magpy"]

@@ -1,4 +1,5 @@
-"""Whether two runs of a graph differ by more than rounding explains. Key types: Values, Difference; function: difference."""
+"""Whether two runs of a graph differ by more than rounding explains. Key types: Values, Difference;
+functions: difference, apart."""
 
 from __future__ import annotations
 
@@ -34,21 +35,21 @@ class Difference:
     explained: float | None = None
 
 
-def difference(eager: Values, compiled: Values, noisy: NoisyRun) -> Difference | None:
+def difference(eager: Values, compiled: Values, noisy: NoisyRun | None) -> Difference | None:
     """The worst difference between two runs; None if rounding explains all of them. A noisy run that raises explains
-    nothing."""
+    nothing. ``noisy`` None: rounding explains nothing."""
     suspects = {}
     for what in eager.named | compiled.named:
         if what not in compiled.named or what not in eager.named:
             return Difference(what, f"exists only in {'eager mode' if what in eager.named else 'compiled code'}")
-        found = _compared(what, eager.named[what], compiled.named[what])
+        found = _compared(what, eager.named[what], compiled.named[what], exact=noisy is None)
         if found is not None and found.largest is None:
             return found
         if found is not None:
             suspects[what] = found
     runs: list[Values] = []
-    for seed in range(LIMITS.noisy_runs):
-        if not suspects:
+    for seed in range(LIMITS.noisy_runs if noisy is not None else 0):
+        if not suspects or noisy is None:
             break
         try:
             runs.append(noisy(seed))
@@ -61,29 +62,50 @@ def difference(eager: Values, compiled: Values, noisy: NoisyRun) -> Difference |
     return max(suspects.values(), key=lambda one: one.largest or 0.0, default=None)
 
 
-def _compared(what: str, eager: Any, compiled: Any) -> Difference | None:
+def apart(eager: Values, compiled: Values) -> float:
+    """The largest difference of an element that both runs give, as a part of its tensor's largest element."""
+    largest = 0.0
+    for what in eager.named.keys() & compiled.named.keys():
+        a, b = (_as_tensor(values.named[what]) for values in (eager, compiled))
+        if a is None or b is None or a.shape != b.shape or not a.numel():
+            continue
+        values = _as_double(a).abs()
+        finite = values[torch.isfinite(values)]
+        scale = float(finite.max()) if finite.numel() else 0.0
+        difference = float(_apart(a, b).max())
+        largest = max(largest, difference / scale if scale else difference)
+    return largest
+
+
+def _as_tensor(value: Any) -> torch.Tensor | None:
+    if type(value) in (bool, int, float):
+        return torch.tensor(value, dtype=_dtype(value))
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def _compared(what: str, eager: Any, compiled: Any, *, exact: bool = False) -> Difference | None:
     if not isinstance(eager, torch.Tensor) or not isinstance(compiled, torch.Tensor):
-        return _of_others(what, eager, compiled)
+        return _of_others(what, eager, compiled, exact=exact)
     kinds = [(tuple(t.shape), t.dtype, t.device) for t in (eager, compiled)]
     if kinds[0] != kinds[1]:
         return Difference(what, f"is a {_described(compiled)}, not a {_described(eager)}")
     if torch.equal(eager, compiled):
         return None
-    apart = _apart(eager, compiled)
-    largest = float(apart.max())
+    by_element = _apart(eager, compiled)
+    largest = float(by_element.max())
     if not eager.dtype.is_floating_point and not eager.dtype.is_complex:
-        count = int((apart != 0).sum())
-        return Difference(what, f"differs in {count:,} of {apart.numel():,} elements", largest, 0.0) if count else None
-    few = _units(eager, LIMITS.units_in_last_place)
+        count, elements = int((by_element != 0).sum()), by_element.numel()
+        return Difference(what, f"differs in {count:,} of {elements:,} elements", largest, 0.0) if count else None
+    few = 0.0 if exact else _units(eager, LIMITS.units_in_last_place)
     if largest <= few:
         return None
     return Difference(what, _text(largest, eager), largest, few)
 
 
-def _of_others(what: str, eager: Any, compiled: Any) -> Difference | None:
-    numbers = (bool, int, float)
-    if type(eager) in numbers and type(compiled) in numbers and type(eager) is type(compiled):
-        return _compared(what, *(torch.tensor(value, dtype=_dtype(value)) for value in (eager, compiled)))
+def _of_others(what: str, eager: Any, compiled: Any, *, exact: bool) -> Difference | None:
+    a, b = _as_tensor(eager), _as_tensor(compiled)
+    if a is not None and b is not None and type(eager) is type(compiled):
+        return _compared(what, a, b, exact=exact)
     if eager is None and compiled is None:
         return None
     return Difference(what, f"is {type(compiled).__name__}, not {type(eager).__name__}")
@@ -98,15 +120,15 @@ def _is_explained(eager: Any, compiled: Any, noisy: Sequence[Any]) -> bool:
     if not isinstance(eager, torch.Tensor):
         eager, compiled = (torch.tensor(value, dtype=_dtype(value)) for value in (eager, compiled))
         noisy = [None if value is None else torch.tensor(value, dtype=_dtype(value)) for value in noisy]
-    largest, mean, apart = 0.0, 0.0, _apart(eager, compiled)
+    largest, mean, by_code = 0.0, 0.0, _apart(eager, compiled)
     for other in noisy:
         if other is None or other.shape != eager.shape or other.dtype != eager.dtype:
             return True  # rounding changes its shape
         by_noise = _apart(eager, other)
         largest, mean = max(largest, float(by_noise.max())), max(mean, _root_mean_square(by_noise))
     few = _units(eager, LIMITS.units_in_last_place)
-    is_near = float(apart.max()) <= LIMITS.noise_factor * largest + few
-    return is_near and _root_mean_square(apart) <= LIMITS.noise_factor * mean + few
+    is_near = float(by_code.max()) <= LIMITS.noise_factor * largest + few
+    return is_near and _root_mean_square(by_code) <= LIMITS.noise_factor * mean + few
 
 
 def _apart(eager: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

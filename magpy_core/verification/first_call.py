@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -29,18 +29,19 @@ from magpy_core.opgraph.functions import REGISTERS_HOOK
 from magpy_core.opgraph.naming import Unnamed, target_name
 from magpy_core.opgraph.replicas import communicates
 from magpy_core.opgraph.segments import with_checkpoints
-from magpy_core.verification.difference import Difference, Values, difference
+from magpy_core.verification.difference import Difference, Values, apart, difference
 from magpy_core.verification.noise import Noisy, is_noisy
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What was found in so many ``seconds``: a ``difference``; why nothing could be compared (``unchecked``); or that both
-    are the same, up to rounding."""
+    are the same, up to rounding. ``apart``: the largest difference of an element, as a part of its tensor's largest."""
 
     seconds: float
     difference: Difference | None = None
     unchecked: str = ""
+    apart: float = 0.0
 
 
 def check(
@@ -50,19 +51,20 @@ def check(
     written: Collection[int],
     *,
     same_random: bool,
+    strict: bool = False,
 ) -> Verdict:
     """Compares one run of ``gm`` with one of ``compiled``, for ``inputs``. These stay as they are, as do the random state
     and torch's modes. ``written``: positions of inputs that are known to be written; ``same_random``: the compiled code
-    draws eager mode's numbers."""
+    draws eager mode's numbers. ``strict``: they must be the same bit by bit."""
     start = time.perf_counter()
     try:
         verdict = Verdict(0.0, unchecked=_refusal(gm, inputs))
         if not verdict.unchecked:
             changes = {*written, *written_positions(gm.graph)}
-            verdict = _checked(gm, compiled, _Copies(inputs, changes), same_random=same_random)
+            verdict = _checked(gm, compiled, _Copies(inputs, changes), same_random=same_random, strict=strict)
     except Exception as error:  # of the graph itself, which then raises in the program's call, too; or of our own
         verdict = Verdict(0.0, unchecked=f"{type(error).__name__}: {str(error)[:160]}")
-    return Verdict(time.perf_counter() - start, verdict.difference, verdict.unchecked)
+    return replace(verdict, seconds=time.perf_counter() - start)
 
 
 def _refusal(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
@@ -130,7 +132,7 @@ class _Copies:
 
 
 def _checked(
-    gm: torch.fx.GraphModule, compiled: Callable[[list[Any]], Any], copies: _Copies, *, same_random: bool
+    gm: torch.fx.GraphModule, compiled: Callable[[list[Any]], Any], copies: _Copies, *, same_random: bool, strict: bool
 ) -> Verdict:
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
@@ -162,7 +164,7 @@ def _checked(
             inputs = copies.made(interpreter)
             return values(lambda given: interpreter.run(*given), inputs, seed + 1)
 
-        return Verdict(0.0, difference(eager, code, noisy))
+        return Verdict(0.0, difference(eager, code, None if strict else noisy), apart=apart(eager, code))
 
 
 def _values(

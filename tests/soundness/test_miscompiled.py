@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor import config
+from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import magpy_core
 from magpy_core.regions.api import region_of
+from magpy_core.regions.reports.summary import summarise
+from magpy_core.verification import Plan
 from tests.soundness.miscompiled import BUGS, TARGETS, Bug, Target, planted
 
 pytestmark = pytest.mark.slow
@@ -60,6 +64,61 @@ def test_planted_bugs_are_found(target: Target) -> None:
     cases += [(bug, 1) for bug in BUGS if bug.name in target.backward]
     assert len(cases) >= 10
     assert [f"{bug.name}, graph {graph}" for bug, graph in cases if not is_found(target, bug, graph)] == []
+
+
+class Identity(CustomGraphPass):
+    """A compiler that takes `abs` for nothing: right until a number is negative."""
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        for node in list(graph.nodes):
+            if node.target is torch.ops.aten.abs.default:
+                node.replace_all_uses_with(node.args[0])
+                graph.erase_node(node)
+
+    def uuid(self) -> None:
+        return None
+
+
+def test_a_bug_that_shows_later_is_found_in_a_later_call() -> None:
+    total = torch.zeros(8)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        total.add_(x.abs() * 3)
+        return total.sum()
+
+    compiled: Any = magpy_core.compile(step, wait=True)
+    region = region_of(compiled)
+    region.options.verify = Plan.parse("2")
+    expected = torch.zeros(8)
+    for n in range(12):
+        x = torch.rand(8) if n < 6 else -torch.rand(8)
+        expected.add_(x.abs() * 3)
+        with config.patch(post_grad_custom_post_pass=Identity()):
+            result = compiled(x)
+        if n == 6:  # a call that was not compared
+            total.copy_(expected)
+        else:
+            assert torch.allclose(result, expected.sum()) and torch.allclose(total, expected), n
+    (finding,) = (one for one in region.findings.values() if one.code == "MP914")
+    assert "Compiled code gives another value than eager mode" in finding.message
+    samples = summarise(region).samples
+    assert [one.is_difference for one in samples] == [False] * (len(samples) - 1) + [True] and len(samples) >= 2
+    assert region.disabled and samples[-1].apart > 0.1 > 1e-6 > samples[0].apart
+
+
+def test_strictly_only_code_that_gives_the_same_bits_is_used() -> None:
+    same: Any = magpy_core.compile(lambda x: torch.relu(x) * 2, wait=True)
+    rounded: Any = magpy_core.compile(lambda x: torch.softmax(x.exp() / 3, -1).sum(0), wait=True)
+    x = torch.randn(16, 64)
+    for function, uses in ((same, True), (rounded, False)):
+        region = region_of(function)
+        region.options.verify = Plan.parse("strict")
+        expected = function.__wrapped__(x) if hasattr(function, "__wrapped__") else None
+        for _ in range(3):
+            result = function(x)
+            assert expected is None or torch.equal(result, expected)
+        found = {one.code: one.message for one in region.findings.values()}
+        assert ("MP914" in found) is not uses and bool(region.hits) is uses, found
 
 
 def test_without_verification_a_bug_is_a_wrong_result() -> None:

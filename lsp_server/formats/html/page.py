@@ -9,7 +9,7 @@ import base64
 import json
 from html import escape
 
-from lsp_server.formats.html import capture_timeline, graph_listing, kernels, shell, step, timeline
+from lsp_server.formats.html import capture_timeline, graph_listing, kernels, shell, step, timeline, verified
 from lsp_server.formats.html.findings import findings_table
 from lsp_server.formats.html.source import Sheets
 from lsp_server.formats.html.table import table
@@ -35,8 +35,10 @@ _COLUMNS = (
 def text(report: Report, view: View) -> str:
     sheets = Sheets(report, view)
     recompiles, of_step = capture_timeline.chapter(report, sheets), step.chapter(report)
+    of_comparison = verified.chapter(report)
     body = [
         of_step,
+        of_comparison,
         f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
         f"<h2 id='findings'>Findings</h2>{findings_table(report.findings, sheets, view)}",
         f"<h2 id='source'>Source</h2>{sheets.html()}",
@@ -46,6 +48,7 @@ def text(report: Report, view: View) -> str:
         _timeline(report),
     ]
     links = ["step"] if of_step else []
+    links += ["verified"] if of_comparison else []
     links += ["regions", "findings", "source"] + (["kernels"] if report.kernels is not None else [])
     links += ["recompiles"] if recompiles else []
     links += ["captures", "timeline"] if report.details is not None else []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import isfinite
 from statistics import median
 
-from magpy_core.findings import CaptureSummary, RegionSummary
+from magpy_core.findings import CaptureSummary, Compared, RegionSummary
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.reports.captures import host_reads
 from magpy_core.regions.reports.unused import why_unused
@@ -42,6 +43,10 @@ def summarise(region: RegionView) -> RegionSummary:
         unused=why_unused(region),
         verified=sum(not (v.unchecked or v.difference) for v in verdicts),
         unverified=[v.unchecked for v in verdicts if v.unchecked],
+        samples=[
+            Compared(s.step, _finite(s.verdict.apart), s.verdict.difference is not None, s.verdict.unchecked)
+            for s in sorted((s for c in {*captures, *times.retired} for s in c.samples), key=lambda one: one.step)
+        ],
         kept=sum(c.is_kept for c in captures if not c.is_retired),
         parts=sum(parts for _, parts in compiled),
         parts_compiled=sum(done for done, _ in compiled),
@@ -61,6 +66,11 @@ def _last_line(region: RegionView) -> int:
         return 0
     code = region.target.__code__
     return max((end for _, end, _, _ in code.co_positions() if end is not None), default=0)
+
+
+def _finite(number: float) -> float:
+    """As JSON can have it."""
+    return number if isfinite(number) else 1e308
 
 
 def _ms(seconds: Collection[float]) -> float | None:

@@ -215,6 +215,26 @@ y = 2
     assert ("x",) not in lines
 
 
+def test_verify_is_for_run(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("")
+    for wrong in ('"often"', "0", "-3", "1.5"):
+        [(_, key, message)] = problems(tmp_path, f"verify = {wrong}\n")
+        assert key == "tool.magpy.verify" and message.startswith('must be true, false, "strict" or a number of calls')
+    for value, means in (("true", "first"), ("false", "off"), ("20", "20"), ('"strict"', "strict")):
+        assert load(table(tmp_path, f"verify = {value}\n")).settings.verify == means
+
+    def shown(*arguments: str) -> str:
+        return CliRunner().invoke(cli, [*arguments, "--show-settings", str(program)]).output
+
+    assert 'verify = "strict"  # ' in shown("run") and "\nverify = " not in shown("check")
+    for argument, means in (("--verify", "on"), ("--verify=7", "7"), ("--verify=off", "off"), ("--verify=strict", "strict")):
+        assert f'verify = "{means}"  # command line' in shown("run", argument), "the script is no value of the option"
+    assert "'soon' is neither a number of calls" in CliRunner().invoke(cli, ["run", "--verify=soon", str(program)]).output
+    text = shown("run", "--verify")
+    assert 'severity = {"MP914": "error"}' in text and "MP914" not in shown("run", "--verify=off")
+
+
 def test_mode_is_for_run(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text("")

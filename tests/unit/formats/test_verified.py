@@ -1,0 +1,57 @@
+"""What `run --verify` shows: a table, and a picture of the differences over the steps."""
+
+from __future__ import annotations
+
+import re
+
+from rich.console import Console
+
+from lsp_server.formats import verified
+from lsp_server.formats.html import page
+from lsp_server.formats.html import verified as chapter
+from magpy_core.findings import Compared, RegionSummary, Report
+from tests.golden.test_formats import view
+from tests.unit.formats.test_html import EVIL, Page
+
+
+def region(name: str, *samples: Compared) -> RegionSummary:
+    return RegionSummary(name, "module", name, "/p/train.py", 3, samples=list(samples))
+
+
+REPORT = Report(
+    "train.py",
+    regions=[
+        region("net", Compared(0, 2e-7), Compared(50, 3.1e-6), Compared(100, 0.25, is_difference=True)),
+        region("equal", Compared(0, 0.0), Compared(0, 0.0), Compared(50, 0.0)),
+        region("quiet"),
+        region(EVIL, Compared(7, 0.0, unchecked="it <communicates>"), Compared(9, 0.0, unchecked="it <communicates>")),
+    ],
+)
+
+
+def test_the_table_has_a_row_for_each_region_that_was_compared() -> None:
+    assert verified.table(Report("train.py", regions=[region("quiet")])) is None
+    net, equal, unchecked = verified.compared(REPORT)
+    assert verified.cells(net) == ("3", "1", "2.5e-01", "100")
+    assert verified.cells(equal) == ("2", "0", "0", "-"), "steps, not graphs"
+    assert verified.cells(unchecked) == ("0", "0", "-", "-")
+    assert verified.reasons(unchecked) == ["2 calls not compared: it <communicates>"]
+    console = Console(width=100, record=True)
+    console.print(verified.table(REPORT))
+    text = console.export_text()
+    assert "Compared with eager mode" in text and re.search(r"net +3 +1 +2.5e-01 +100", text) and "quiet" not in text
+
+
+def test_the_page_draws_them_over_the_steps() -> None:
+    assert chapter.chapter(Report("train.py")) == ""
+    text = page.text(REPORT, view())
+    drawn = Page(text)
+    assert not drawn.open and "#verified" in drawn.links and "verified" in drawn.ids
+    assert text.count("<circle ") == 6 and text.count("class='step-waited' cx") == 1, "of a call that differs"
+    assert "Largest difference from eager mode in 3 calls of net: 2.5e-01" in text and "<communicates>" not in text
+    heights = [float(y) for y in re.findall(r"cy='([\d.]+)'", chapter.chapter(REPORT))]
+    assert heights[0] > heights[1] > heights[2], "larger differences lie higher"
+
+
+def test_the_report_keeps_them() -> None:
+    assert Report.from_json(REPORT.to_json()).regions[0].samples == REPORT.regions[0].samples
