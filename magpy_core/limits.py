@@ -114,6 +114,7 @@ class Limits:
     most_samples: int = _limit(
         1000, "compared calls", "of one capture are kept for the report; from then on every other one"
     )
+    bisect_seconds: float = _limit(180.0, "seconds", "in which the smallest part that differs is looked for")
     verify_memory: float = _limit(0.1, "of the free memory", "that copies of what a graph writes may take")
 
     def rows(self) -> Iterator[tuple[str, float, str, str]]:

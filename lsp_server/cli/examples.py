@@ -28,6 +28,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
         ("magpy-lsp compile train.py --lr 3", "what the same `run` needs"),
         ("magpy-lsp compile --steps 200 train.py", "also what comes later"),
     ),
+    "bisect": (
+        ("magpy-lsp bisect train.py --lr 3", "each call of the first 50 steps"),
+        ("magpy-lsp bisect --steps 0 --into reports train.py", "the whole run"),
+    ),
     "kernels": (
         ("magpy-lsp kernels train.py", "for an H100"),
         ("magpy-lsp kernels --target cuda:sm_80 train.py:42", "of a line, for an A100"),

@@ -1,4 +1,4 @@
-"""The command ``magpy-lsp``: check, run, compile, kernels, init, demo, diff, explain, docs, doctor, cache, server.
+"""The command ``magpy-lsp``: check, run, bisect, compile, kernels, init, demo, diff, explain, docs, doctor, cache, server.
 
 Key function: main. Only click is imported here; each command imports what it needs. No command imports torch: the user's
 program runs in a separate process.
@@ -84,6 +84,33 @@ def run(**options: Any) -> None:
     The program's output is passed through. Findings of severity error or warning and a table of the regions follow it.
     """
     _program("run", options)
+
+
+@cli.command(
+    cls=ProgramCommand,
+    epilog=epilog("bisect", STATUS),
+    short_help="Find which operation the compiler computes wrongly.",
+)
+@program_options
+@steps_option("50")
+@click.option(
+    "--into",
+    "folder",
+    metavar="DIR",
+    default="magpy-bisect",
+    show_default=True,
+    help="The folder for the file that reproduces a difference.",
+)
+@fail_on_option("error")
+def bisect(folder: str, **options: Any) -> None:
+    """Compare each call of compiled code with eager mode, and trace a difference to its cause.
+
+    The finding names the smallest part of the graph that differs, and whether Inductor's code or a decomposition is wrong.
+    A Python file that shows it with torch alone is written to DIR. The program waits for the compiler.
+    """
+    steps = 50 if options["steps"] is None else options["steps"]
+    verify = f"bisect:{os.path.abspath(folder)}"
+    _program("run", {**options, "steps": steps, "verify": verify, "compile": "foreground", "live": False})
 
 
 @cli.command(

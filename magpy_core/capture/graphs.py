@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -38,6 +39,7 @@ from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.verification import Sample, Verdict, check
+from magpy_core.verification.bisect import bisect
 from magpy_core.verification.wording import describe
 
 _COMPILING = threading.RLock()
@@ -207,7 +209,7 @@ class CompiledGraphs:
             self.verdicts[index] = Verdict(0.0)
             return
         self.verdicts[index] = verdict = self._compared(index, fn, inputs)
-        self._refuse_wrong(index, stage, verdict)
+        self._refuse_wrong(index, stage, verdict, inputs)
         if not verdict.unchecked:
             self.stored.verified(index, stage, is_right=True)
 
@@ -218,7 +220,7 @@ class CompiledGraphs:
             self.samples.append(Sample(self._settings.step(), index, verdict))
             if len(self.samples) > LIMITS.most_samples:
                 del self.samples[1::2]
-            self._refuse_wrong(index, self._stages[index] - 1, verdict)
+            self._refuse_wrong(index, self._stages[index] - 1, verdict, inputs)
 
     def _compared(self, index: int, fn: Callable[[list[Any]], Any], inputs: Sequence[Any]) -> Verdict:
         segment = self._structure.segments[index]
@@ -230,11 +232,15 @@ class CompiledGraphs:
         gm, strict = _module(segment, tuple(inputs)), settings.verify.strict
         return check(gm, fn, inputs, written, same_random=settings.same_random, strict=strict)
 
-    def _refuse_wrong(self, index: int, stage: int, verdict: Verdict) -> None:
-        if verdict.difference is not None:
-            self.stored.verified(index, stage, is_right=False)
-            what = describe(verdict.difference, self._structure.segments[index])
-            raise WrongResult(what.text, what.location)
+    def _refuse_wrong(self, index: int, stage: int, verdict: Verdict, inputs: Sequence[Any]) -> None:
+        if verdict.difference is None:
+            return
+        self.stored.verified(index, stage, is_right=False)
+        segment, cause = self._structure.segments[index], ""
+        what = describe(verdict.difference, segment)
+        if folder := self._settings.verify.folder:
+            cause = f" {bisect(_module(segment, tuple(inputs)), inputs, Path(folder))}"
+        raise WrongResult(what.text + cause, what.location)
 
     def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
         nodes = self._structure.segments[index].inputs

@@ -42,7 +42,8 @@ class WrongResult(CaptureFailed):
     """Compiled code gives another result than eager mode. Nothing has changed."""
 
     def __init__(self, message: str, location: Location | None) -> None:
-        super().__init__("MP914", message, location=location)
+        hint = "`magpy-lsp bisect` finds the smallest part that differs, and writes a file that shows it with torch alone."
+        super().__init__("MP914", message, hint, location)
 
 
 class KnownSlower(CaptureFailed):

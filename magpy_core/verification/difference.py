@@ -72,7 +72,7 @@ def apart(eager: Values, compiled: Values) -> float:
         values = _as_double(a).abs()
         finite = values[torch.isfinite(values)]
         scale = float(finite.max()) if finite.numel() else 0.0
-        difference = float(_apart(a, b).max())
+        difference = float(elementwise(a, b).max())
         largest = max(largest, difference / scale if scale else difference)
     return largest
 
@@ -91,12 +91,12 @@ def _compared(what: str, eager: Any, compiled: Any, *, exact: bool = False) -> D
         return Difference(what, f"is a {_described(compiled)}, not a {_described(eager)}")
     if torch.equal(eager, compiled):
         return None
-    by_element = _apart(eager, compiled)
+    by_element = elementwise(eager, compiled)
     largest = float(by_element.max())
     if not eager.dtype.is_floating_point and not eager.dtype.is_complex:
         count, elements = int((by_element != 0).sum()), by_element.numel()
         return Difference(what, f"differs in {count:,} of {elements:,} elements", largest, 0.0) if count else None
-    few = 0.0 if exact else _units(eager, LIMITS.units_in_last_place)
+    few = 0.0 if exact else units(eager, LIMITS.units_in_last_place)
     if largest <= few:
         return None
     return Difference(what, _text(largest, eager), largest, few)
@@ -120,18 +120,18 @@ def _is_explained(eager: Any, compiled: Any, noisy: Sequence[Any]) -> bool:
     if not isinstance(eager, torch.Tensor):
         eager, compiled = (torch.tensor(value, dtype=_dtype(value)) for value in (eager, compiled))
         noisy = [None if value is None else torch.tensor(value, dtype=_dtype(value)) for value in noisy]
-    largest, mean, by_code = 0.0, 0.0, _apart(eager, compiled)
+    largest, mean, by_code = 0.0, 0.0, elementwise(eager, compiled)
     for other in noisy:
         if other is None or other.shape != eager.shape or other.dtype != eager.dtype:
             return True  # rounding changes its shape
-        by_noise = _apart(eager, other)
+        by_noise = elementwise(eager, other)
         largest, mean = max(largest, float(by_noise.max())), max(mean, _root_mean_square(by_noise))
-    few = _units(eager, LIMITS.units_in_last_place)
+    few = units(eager, LIMITS.units_in_last_place)
     is_near = float(by_code.max()) <= LIMITS.noise_factor * largest + few
     return is_near and _root_mean_square(by_code) <= LIMITS.noise_factor * mean + few
 
 
-def _apart(eager: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def elementwise(eager: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """How far the elements are apart; infinite where only one of them is not finite, or they are so in another way. Whole
     numbers and answers are 1 apart where they are not equal: not all are exact as floating-point numbers."""
     with torch.no_grad():
@@ -150,7 +150,7 @@ def _as_double(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(value.resolve_conj()).double() if value.is_complex() else value.double()
 
 
-def _units(tensor: torch.Tensor, number: float) -> float:
+def units(tensor: torch.Tensor, number: float) -> float:
     """So many units in the last place of its largest element; 0 for whole numbers."""
     if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
         return 0.0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +11,6 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.surroundings import foreign
-from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import (
     get_modes,
     preserve_torch_state,
@@ -24,13 +21,13 @@ from magpy_core._compat.torch.torch_state import (
 )
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.backends.sharing import written_positions
-from magpy_core.limits import LIMITS
 from magpy_core.opgraph.functions import REGISTERS_HOOK
 from magpy_core.opgraph.naming import Unnamed, target_name
 from magpy_core.opgraph.replicas import communicates
 from magpy_core.opgraph.segments import with_checkpoints
+from magpy_core.verification.copies import Copies
 from magpy_core.verification.difference import Difference, Values, apart, difference
-from magpy_core.verification.noise import Noisy, is_noisy
+from magpy_core.verification.noise import Noisy
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def check(
         verdict = Verdict(0.0, unchecked=_refusal(gm, inputs))
         if not verdict.unchecked:
             changes = {*written, *written_positions(gm.graph)}
-            verdict = _checked(gm, compiled, _Copies(inputs, changes), same_random=same_random, strict=strict)
+            verdict = _checked(gm, compiled, Copies(inputs, changes), same_random=same_random, strict=strict)
     except Exception as error:  # of the graph itself, which then raises in the program's call, too; or of our own
         verdict = Verdict(0.0, unchecked=f"{type(error).__name__}: {str(error)[:160]}")
     return replace(verdict, seconds=time.perf_counter() - start)
@@ -90,49 +87,8 @@ def _refusal(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
     return ""
 
 
-class _Copies:
-    """``inputs`` for several runs: new memory, and no history of autograd. Where memory is short, only what the graph writes
-    gets new memory: then what compiled code writes besides is not found. Raises MemoryError."""
-
-    def __init__(self, inputs: Sequence[Any], written: Collection[int]) -> None:
-        self.inputs = inputs
-        tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
-        sizes = {storage_key(inputs[i]): inputs[i].untyped_storage().nbytes() for i in tensors}
-        most = LIMITS.verify_memory * _free_memory() / 2  # of two runs
-        self.written = tensors if sum(sizes.values()) <= most else sorted(set(written).intersection(tensors))
-        self._memory = {storage_key(inputs[i]) for i in self.written}
-        copied = sum(sizes[key] for key in self._memory)
-        if copied > most:
-            raise MemoryError(f"copies of what it writes take {copied / 2**20:,.0f} MiB")
-
-    def made(self, noise: Noisy | None = None) -> list[Any]:
-        """New copies, with noise if asked for."""
-        storages: dict[int, torch.UntypedStorage] = {}
-
-        def copy(tensor: torch.Tensor) -> torch.Tensor:
-            detached = tensor.detach()
-            key = storage_key(tensor)
-            if key in self._memory:
-                if key not in storages:
-                    storages[key] = tensor.untyped_storage().clone()
-                detached = torch.empty(0, dtype=tensor.dtype).set_(
-                    storages[key], tensor.storage_offset(), tensor.shape, tensor.stride()
-                )
-            if noise is not None and is_noisy(tensor):
-                change = noise.noise(detached)
-                if key in self._memory:
-                    if all(n > 0 or size < 2 for n, size in zip(tensor.stride(), tensor.shape, strict=True)):
-                        detached.add_(change)
-                else:
-                    detached = detached + change
-            return detached.requires_grad_(tensor.requires_grad)
-
-        with torch.no_grad():
-            return [copy(value) if isinstance(value, torch.Tensor) else value for value in self.inputs]
-
-
 def _checked(
-    gm: torch.fx.GraphModule, compiled: Callable[[list[Any]], Any], copies: _Copies, *, same_random: bool, strict: bool
+    gm: torch.fx.GraphModule, compiled: Callable[[list[Any]], Any], copies: Copies, *, same_random: bool, strict: bool
 ) -> Verdict:
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
@@ -201,12 +157,3 @@ def _cotangents(roots: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]:
             t * (1 + torch.finfo(t.dtype).eps * (2 * torch.rand(t.shape, generator=noise) - 1)).to(t.dtype) for t in found
         ]
     return found
-
-
-def _free_memory() -> float:
-    """Bytes that the system can still give; infinite where it does not tell."""
-    with suppress(OSError, ValueError, IndexError), open("/proc/meminfo", encoding="ascii") as file:
-        return next(1024.0 * int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
-    with suppress(OSError, ValueError, AttributeError):
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return float("inf")

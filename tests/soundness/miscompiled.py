@@ -287,9 +287,9 @@ TARGETS = [
 
 
 @contextlib.contextmanager
-def planted(bug: Bug, *, graph: int = 0) -> Iterator[list[bool]]:
-    """Inductor's graphs have the bug inside: only number ``graph`` of those in which it can be. The list has an entry for
-    each of these graphs, up to the one with the bug."""
+def planted(bug: Bug, *, graph: int | None = 0) -> Iterator[list[bool]]:
+    """Inductor's graphs have the bug inside: only number ``graph`` of those in which it can be, or all of them. The list has
+    an entry for each of these graphs, up to the one with the bug."""
     from torch._inductor import config
     from torch._inductor.custom_graph_pass import CustomGraphPass
 
@@ -297,9 +297,9 @@ def planted(bug: Bug, *, graph: int = 0) -> Iterator[list[bool]]:
 
     class Plant(CustomGraphPass):
         def __call__(self, one: fx.Graph) -> None:
-            if len(applied) == graph and bug.plant(one):
+            if (graph is None or len(applied) == graph) and bug.plant(one):
                 applied.append(True)
-            elif len(applied) < graph:
+            elif graph is not None and len(applied) < graph:
                 copy = fx.Graph()
                 copy.output(copy.graph_copy(one, {}))
                 applied.extend([True] if bug.plant(copy) else [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,6 +106,36 @@ def test_a_bug_that_shows_later_is_found_in_a_later_call() -> None:
     samples = summarise(region).samples
     assert [one.is_difference for one in samples] == [False] * (len(samples) - 1) + [True] and len(samples) >= 2
     assert region.disabled and samples[-1].apart > 0.1 > 1e-6 > samples[0].apart
+
+
+@pytest.mark.timeout(600)
+def test_a_difference_is_traced_to_its_operations(tmp_path: Path) -> None:
+    """Of a whole step with its backward pass and its optimizer, by a compiler that drops an activation."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+    optimizer = torch.optim.AdamW(net.parameters())
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    compiled: Any = magpy_core.compile(step, wait=True)
+    region = region_of(compiled)
+    region.options.verify = Plan.parse(f"bisect:{tmp_path}")
+    bug = next(one for one in BUGS if one.name == "an activation is dropped")
+    with planted(bug, graph=None):
+        for _ in range(3):
+            compiled(torch.randn(8, 16))
+    (finding,) = (one for one in region.findings.values() if one.code == "MP914")
+    found = re.search(r"The smallest part that differs has (\d+) of (\d+) operations: `aten.tanh.default`", finding.message)
+    assert found is not None and int(found[1]) == 1 and int(found[2]) > 40, finding.message
+    assert "Inductor's code is wrong" in finding.message and f"{__file__}:" in finding.message
+    (file,) = tmp_path.glob("*.py")
+    assert "torch.ops.aten.tanh.default" in file.read_text() and not [*tmp_path.glob("*.pt")]
+    assert "does not show it with torch alone" in finding.message, "the bug is not torch's"
 
 
 def test_strictly_only_code_that_gives_the_same_bits_is_used() -> None:

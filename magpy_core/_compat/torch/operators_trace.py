@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, make_fx
 
 from magpy_core._compat.torch.fused_updates import FUSED_UPDATES
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
@@ -32,6 +32,11 @@ def traced_nodes() -> list[torch.fx.Node]:
     mode = get_proxy_mode()
     assert mode is not None, "nothing is traced"
     return list(mode.tracer.graph.nodes)
+
+
+def untraced() -> Any:
+    """A block in which the running trace records nothing."""
+    return disable_proxy_modes_tracing()
 
 
 def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any) -> torch.fx.GraphModule:

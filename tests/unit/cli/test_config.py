@@ -231,6 +231,8 @@ def test_verify_is_for_run(tmp_path: Path) -> None:
     for argument, means in (("--verify", "on"), ("--verify=7", "7"), ("--verify=off", "off"), ("--verify=strict", "strict")):
         assert f'verify = "{means}"  # command line' in shown("run", argument), "the script is no value of the option"
     assert "'soon' is neither a number of calls" in CliRunner().invoke(cli, ["run", "--verify=soon", str(program)]).output
+    bisected = shown("bisect", "--into", "found")
+    assert f'verify = "bisect:{Path("found").absolute()}"' in bisected and "steps = 50  #" in bisected
     text = shown("run", "--verify")
     assert 'severity = {"MP914": "error"}' in text and "MP914" not in shown("run", "--verify=off")
 

@@ -1,0 +1,154 @@
+"""A Python file that shows with torch alone that compiled code of a part differs. Key function: write; type: Reproducer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core.verification.smallest import Part, explained
+
+_MADE = {True: "torch.randn({size}, dtype={dtype})", False: "torch.randint({low}, {high}, ({size},), dtype={dtype})"}
+_RAN_S = 600.0
+_TEXT = '''"""Compiled code of this graph gives another result than eager mode (torch {version}).
+
+python {name}   # exit status: 1 if they differ, 0 if they do not
+
+Found in {where}, and made as small as possible: {count} of {of} operations.
+"""
+
+import sys
+
+import torch
+from torch import device, inf, nan  # noqa: F401  # the graph's code uses them
+
+
+{function}
+
+def inputs():
+    torch.manual_seed(0)
+    return {inputs}
+
+
+def run(function):
+    given = inputs()
+    torch.manual_seed(0)
+    return [*function(*given), *given]
+
+
+allowed = {allowed}  # what rounding explains, of each result and input
+options = {{"fallback_random": True}}  # random numbers are eager mode's
+eager = run(graph)
+compiled = run(torch.compile(graph, fullgraph=True, dynamic=False, options=options))
+differs = False
+for number, (one, other) in enumerate(zip(eager, compiled, strict=True)):
+    if not one.numel():
+        continue
+    apart, largest = ((value.double()).abs().max().item() for value in (one.double() - other.double(), one))
+    at = number - len(eager) + {taken}
+    what = f"input {{at}}, after the call" if at >= 0 else f"result {{number}}"
+    print(f"{{what}}: largest difference {{apart:.3g}}, largest element {{largest:.3g}}")
+    differs = differs or not apart <= allowed[number]
+print("they differ" if differs else "they do not differ")
+sys.exit(int(differs))
+'''
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """``is_confirmed``: it has been run, and torch alone gives another result, too. ``has_data``: beside it lies a file with
+    the program's own tensors, because random ones do not show it."""
+
+    path: Path
+    is_confirmed: bool
+    has_data: bool
+
+
+def write(part: Part, folder: Path, differs: Callable[[Sequence[Any]], bool]) -> Reproducer:
+    """``differs``: whether compiled code of the part differs for such inputs. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = _free(folder)
+    memory = [storage_key(value) for value in part.inputs]
+    made = None if len(set(memory)) < len(memory) else _random(part.inputs)
+    if made is not None and differs(made):
+        inputs = _described(part.inputs)
+    else:
+        made = None
+        torch.save([value.detach() for value in part.inputs], path.with_suffix(".pt"))
+        inputs = f'torch.load(__file__.removesuffix(".py") + ".pt", weights_only=True)  # of {len(memory)} tensors'
+    path.write_text(
+        _TEXT.format(
+            version=torch.__version__,
+            name=path.name,
+            where=", ".join(part.lines) or "a program",
+            count=len(part.operations),
+            of=part.of,
+            function=_function(part),
+            inputs=inputs,
+            taken=len(part.inputs),
+            allowed=[float(f"{one:.3g}") for one in explained(part.graph, made or part.inputs)],
+        ),
+        encoding="utf-8",
+    )
+    written = Reproducer(path, is_confirmed=False, has_data=path.with_suffix(".pt").exists())
+    return replace(written, is_confirmed=_is_confirmed(path))
+
+
+def _free(folder: Path) -> Path:
+    number = 1
+    while (path := folder / f"difference-{number}.py").exists():
+        number += 1
+    return path
+
+
+def _function(part: Part) -> str:
+    """The graph as a function of its inputs."""
+    source = part.graph.graph.python_code("self").src.strip()
+    return source.replace("def forward(self, ", "def graph(", 1).replace("def forward(self)", "def graph()", 1) + "\n"
+
+
+def _described(tensors: Sequence[torch.Tensor]) -> str:
+    lines = [f"        {_made(value)}," for value in tensors]
+    return "\n".join(["[", *lines, "    ]"])
+
+
+def _made(value: torch.Tensor) -> str:
+    """An expression that gives a tensor like it, with random elements."""
+    size = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True)) if value.numel() else 0
+    if value.dtype.is_floating_point or value.dtype.is_complex:
+        text = _MADE[True].format(size=size, dtype=value.dtype)
+    elif value.dtype is torch.bool:
+        text = f"(torch.rand({size}) > 0.5)"
+    else:
+        low, high = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
+        text = _MADE[False].format(low=low, high=high + 1, size=size, dtype=value.dtype)
+    return f"{text}.as_strided({tuple(value.shape)}, {tuple(value.stride())})"
+
+
+def _random(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+    """What the file's expressions give; None if they are no plain tensors in memory."""
+    if any(value.layout is not torch.strided or value.device.type != "cpu" for value in tensors):
+        return None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        found: list[torch.Tensor] = eval(_described(tensors), {"torch": torch})
+    return found
+
+
+def _is_confirmed(path: Path) -> bool:
+    """Whether the file says so, in a process without MagPy."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAGPY_")}
+    try:
+        done = subprocess.run(
+            [sys.executable, str(path)], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=_RAN_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 1 and b"they differ" in done.stdout

@@ -1,0 +1,199 @@
+"""The smallest part of a graph of which compiled code differs from eager mode. Key functions: smallest_part,
+explained; key type: Part.
+
+The graph runs once, and the ATen operations of it and of its backward pass are traced: a list. A part is a stretch of that
+list, with what it takes from before as its inputs; it is compiled alone, and compared as whole graphs are (`check`). Two
+binary searches find where the shortest beginning that differs ends, and where the shortest part up to there begins. Where a
+compiler makes one kernel of several operations, they differ together only, and the part has all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.fx
+from torch.fx.traceback import preserve_node_meta
+
+from magpy_core._compat.torch.operators_trace import trace_operators, untraced
+from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core._compat.torch.torch_state import preserve_torch_state, random_streams, restore_streams
+from magpy_core.limits import LIMITS
+from magpy_core.verification.copies import Copies
+from magpy_core.verification.difference import elementwise, units
+from magpy_core.verification.first_call import check
+from magpy_core.verification.noise import Noisy
+
+#: Compiles a graph for inputs; what it returns takes them as a list.
+Compile = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[[list[Any]], Any]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """``graph``: of ATen operations; ``inputs``: for which compiled code differs from eager mode; ``written``: positions of
+    those that may be written through others. ``of``: how many operations the whole graph has; ``lines``: the program's, as
+    far as known."""
+
+    graph: torch.fx.GraphModule
+    inputs: tuple[Any, ...]
+    written: tuple[int, ...]
+    of: int
+    lines: tuple[str, ...]
+
+    @property
+    def operations(self) -> list[str]:
+        return [str(node.target) for node in self.graph.graph.nodes if node.op == "call_function"]
+
+
+def smallest_part(gm: torch.fx.GraphModule, inputs: Sequence[Any], compile_part: Compile) -> Part | None:
+    """None if the operations, one after the other, do not differ from their compiled code: then it is not the compiler that
+    differs, but what the graph was made from."""
+    end = time.monotonic() + LIMITS.bisect_seconds
+    with preserve_torch_state():
+        flat, given = _operations_of(gm, inputs)
+        nodes = [node for node in flat.graph.nodes if node.op not in ("placeholder", "output")]
+        search = _Search(flat, nodes, given, compile_part)
+        if not nodes or not search.differs(0, len(nodes)):
+            return None
+        last = search.first(range(1, len(nodes)), lambda stop: search.differs(0, stop), end, len(nodes))
+        # the shortest part is found from its end: the later it begins, the shorter it is
+        back = search.first(range(1, last), lambda size: search.differs(last - size, last), end, last)
+        return search.part(last - back, last)
+
+
+def _operations_of(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
+    """The ATen operations of ``gm`` and of a backward pass through its results, as a graph of the tensors among ``inputs``,
+    and these tensors without history."""
+    positions = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
+    copies = Copies(inputs, positions)
+    differentiates = all(node.target is not torch.autograd.grad for node in gm.graph.nodes)
+    leaves = {i for i in positions if inputs[i].requires_grad}
+
+    def run(*tensors: torch.Tensor) -> Any:
+        values = list(inputs)
+        for position, tensor in zip(positions, tensors, strict=True):
+            values[position] = tensor
+        results = [value for value in _Placed(gm).run(*values) if isinstance(value, torch.Tensor)]
+        if differentiates and (roots := [one for one in results if one.requires_grad and one.grad_fn is not None]):
+            wanted = [values[i] for i in positions if i in leaves]
+            found = torch.autograd.grad(roots, wanted, [torch.ones_like(one) for one in roots], allow_unused=True)
+            results += [gradient for gradient in found if gradient is not None]
+        return tuple(one.detach() for one in results)
+
+    made = [copies.made()[i] for i in positions]
+    with preserve_node_meta():
+        flat = trace_operators(run, made, nullcontext())
+    again = copies.made()
+    return flat, [again[i].detach() for i in positions]
+
+
+class _Placed(torch.fx.Interpreter):
+    """Leaves the program's lines on the operations that are traced."""
+
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        super().__init__(gm, garbage_collect_values=False)
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        if (user := n.meta.get("magpy_user")) is not None:
+            n.meta["stack_trace"] = f"{user[0]}:{user[1]}"
+        try:
+            return super().run_node(n)
+        except RuntimeError:  # a number that is read from a tensor can't be traced
+            with untraced():
+                result = super().run_node(n)
+            if isinstance(result, bool | int | float):
+                return result  # the same for these inputs
+            raise
+
+
+def explained(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[float]:
+    """The largest difference that rounding explains, of each result of ``gm`` and then of each of ``inputs``, which are
+    tensors without history that it may write."""
+    copies = Copies(inputs, range(len(inputs)))
+
+    def values(noise: Noisy | None) -> list[torch.Tensor]:
+        given = copies.made(noise)
+        return [*(gm(*given) if noise is None else noise.run(*given)), *given]
+
+    with torch.no_grad(), preserve_torch_state():
+        streams = random_streams()
+        eager = values(None)
+        largest = [0.0] * len(eager)
+        for seed in range(LIMITS.noisy_runs):
+            restore_streams(streams)
+            for i, (one, other) in enumerate(zip(eager, values(Noisy(gm, seed)), strict=True)):
+                largest[i] = max(largest[i], float(elementwise(one, other).max()) if one.numel() else 0.0)
+    few = [units(one, LIMITS.units_in_last_place) for one in eager]
+    return [LIMITS.noise_factor * by_noise + one for by_noise, one in zip(largest, few, strict=True)]
+
+
+class _Search:
+    def __init__(
+        self, flat: torch.fx.GraphModule, nodes: list[torch.fx.Node], inputs: list[torch.Tensor], compile_part: Compile
+    ) -> None:
+        self._flat, self._nodes, self._inputs, self._compile = flat, nodes, inputs, compile_part
+        self._known: dict[tuple[int, int], bool] = {}
+
+    @staticmethod
+    def first(sizes: range, holds: Callable[[int], bool], end: float, largest: int) -> int:
+        """The smallest of ``sizes`` for which it ``holds``, if it does for all larger ones; ``largest`` if for none. When
+        the time is up, the smallest that is known."""
+        low, high = sizes.start, largest
+        while low < high and time.monotonic() < end:
+            middle = (low + high) // 2
+            if holds(middle):
+                high = middle
+            else:
+                low = middle + 1
+        return high
+
+    def differs(self, start: int, stop: int) -> bool:
+        """Whether compiled code of these operations differs. What can't be run alone, or compiled, does not."""
+        if (start, stop) not in self._known:
+            self._known[start, stop] = self._differs(start, stop)
+        return self._known[start, stop]
+
+    def _differs(self, start: int, stop: int) -> bool:
+        try:
+            part = self.part(start, stop)
+            code = self._compile(part.graph, part.inputs)
+        except Exception:  # of a part that is none by itself, or that the compiler refuses
+            return False
+        return check(part.graph, code, part.inputs, part.written, same_random=True).difference is not None
+
+    def part(self, start: int, stop: int) -> Part:
+        """Raises ValueError if it would take or give several values as one."""
+        inside = self._nodes[start:stop]
+        taken = list(dict.fromkeys(n for node in inside for n in node.all_input_nodes if n not in set(inside)))
+        graph = torch.fx.Graph()
+        copies: dict[torch.fx.Node, torch.fx.Node] = {node: graph.placeholder(node.name) for node in taken}
+        for node in inside:
+            copies[node] = graph.node_copy(node, lambda one: copies[one])
+        after = set(inside)
+        given = [n for n in inside if n is inside[-1] or any(user not in after for user in n.users)]
+        values = self._values(start)
+        inputs = tuple(values[node] for node in taken)
+        if not all(isinstance(value, torch.Tensor) for value in inputs):
+            raise ValueError("a part takes tensors only")
+        graph.output(tuple(copies[node] for node in given))
+        gm = torch.fx.GraphModule(self._flat, graph)
+        lines = dict.fromkeys(str(node.meta["stack_trace"]) for node in inside if node.meta.get("stack_trace"))
+        memory = [storage_key(value) for value in inputs]
+        shared = tuple(i for i, key in enumerate(memory) if memory.count(key) > 1)
+        return Part(gm, inputs, shared, len(self._nodes), tuple(lines))
+
+    def _values(self, start: int) -> dict[torch.fx.Node, Any]:
+        """What the operations before ``start`` have left, in eager mode."""
+        values: dict[torch.fx.Node, Any] = {}
+        inputs = Copies(self._inputs, range(len(self._inputs))).made()
+        values.update(zip(self._flat.graph.find_nodes(op="placeholder"), inputs, strict=True))
+        run = torch.fx.Interpreter(self._flat, garbage_collect_values=False)
+        run.env = values
+        with torch.no_grad():
+            for node in self._nodes[:start]:
+                values[node] = run.run_node(node)
+        return values

@@ -1,0 +1,127 @@
+"""The smallest part of a graph that differs, and the file that shows it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import fx
+
+from magpy_core.verification import reproducer
+from magpy_core.verification.reproducer import write
+from magpy_core.verification.smallest import Part, explained, smallest_part
+from tests.unit.verification.test_difference import traced
+
+aten = torch.ops.aten
+
+
+def with_bug(*targets: Any) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[[list[Any]], Any]]:
+    """A compiler that gives twice the result of these operations."""
+
+    class Doubles(fx.Interpreter):
+        def run_node(self, n: fx.Node) -> Any:
+            result = super().run_node(n)
+            return result * 2 if n.target in targets else result
+
+    return lambda gm, inputs: lambda given: Doubles(gm).run(*given)
+
+
+def mixed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (torch.sigmoid(x @ w) + x.sum(0)).exp().tanh() * 3
+
+
+@pytest.mark.parametrize("target", [aten.mm.default, aten.sigmoid.default, aten.exp.default, aten.sum.dim_IntList])
+def test_one_operation_is_found(target: Any) -> None:
+    inputs = (torch.randn(4, 4), torch.randn(4, 4))
+    part = smallest_part(traced(mixed), inputs, with_bug(target))
+    assert part is not None and part.operations == [str(target)] and part.of >= 7
+    assert part.written == () and len(part.inputs) == (2 if target is aten.mm.default else 1)
+
+
+def test_an_operation_of_the_backward_pass_is_found() -> None:
+    inputs = (torch.randn(4, 4), torch.randn(4, 4, requires_grad=True))
+    part = smallest_part(traced(mixed), inputs, with_bug(aten.sigmoid_backward.default))
+    assert part is not None and part.operations == [str(aten.sigmoid_backward.default)]
+    assert inputs[1].grad is None and inputs[1].grad_fn is None
+
+
+def test_operations_that_differ_only_together_are_found_together() -> None:
+    def compile_it(gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        names = [str(node.target) for node in gm.graph.nodes]
+        fused = "aten.exp.default" in names and "aten.tanh.default" in names
+        return with_bug(aten.tanh.default if fused else None)(gm, inputs)
+
+    part = smallest_part(traced(mixed), (torch.randn(4, 4), torch.randn(4, 4)), compile_it)
+    assert part is not None and part.operations == ["aten.exp.default", "aten.tanh.default"]
+
+
+def test_where_nothing_differs_there_is_no_part() -> None:
+    inputs = (torch.randn(4, 4), torch.randn(4, 4))
+    assert smallest_part(traced(mixed), inputs, with_bug()) is None
+
+    def refuses(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        raise RuntimeError("no code")
+
+    assert smallest_part(traced(mixed), inputs, refuses) is None
+
+
+def test_what_is_written_stays_as_it_is() -> None:
+    def writes(x: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        total.add_(x.abs())
+        return total.neg()
+
+    total = torch.ones(3)
+    part = smallest_part(traced(writes), (torch.randn(3), total), with_bug(aten.abs.default))
+    assert part is not None and part.operations == ["aten.abs.default"] and torch.equal(total, torch.ones(3))
+
+
+def test_a_number_that_is_read_is_a_constant() -> None:
+    def reads(x: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        return torch.exp(x * step.item())
+
+    part = smallest_part(traced(reads), (torch.randn(3), torch.tensor(2.0)), with_bug(aten.exp.default))
+    assert part is not None and part.operations == ["aten.exp.default"]
+
+
+def _part(function: Callable[..., Any], *inputs: Any) -> Part:
+    part = smallest_part(traced(function), inputs, with_bug(aten.exp.default))
+    assert part is not None
+    return part
+
+
+def test_what_rounding_explains_is_measured() -> None:
+    part = _part(lambda x: x.exp().sum(), torch.randn(100))
+    result, given = explained(part.graph, part.inputs)
+    assert 0 < result < 1e-4 and 0 < given < 1e-4
+
+
+@pytest.mark.parametrize("differs", [True, False], ids=["random", "data"])
+def test_the_file_has_the_graph_and_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differs: bool) -> None:
+    monkeypatch.setattr(reproducer, "_is_confirmed", lambda path: False)
+    part = _part(lambda x: x.exp() + 1, torch.randn(4, 3).t())
+    first, second = (write(part, tmp_path / "new", lambda inputs: differs) for _ in range(2))
+    assert (first.path.name, second.path.name) == ("difference-1.py", "difference-2.py")
+    assert first.has_data is not differs and first.path.with_suffix(".pt").exists() is not differs
+    text = first.path.read_text()
+    assert "torch.ops.aten.exp.default" in text and "small as possible: 1 of" in text
+    assert ("as_strided((3, 4), (1, 3))" in text) is differs
+    compile(text, str(first.path), "exec")
+
+
+@pytest.mark.slow
+def test_the_file_says_whether_torch_alone_differs(tmp_path: Path) -> None:
+    part = _part(lambda x: x.exp() + 1, torch.randn(64))
+    written = write(part, tmp_path, lambda inputs: True)
+    assert not written.is_confirmed, "torch is right"
+    done = subprocess.run([sys.executable, str(written.path)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "they do not differ" in done.stdout and "result 0: largest difference" in done.stdout
+    wrong = written.path.read_text().replace(
+        "compiled = run(torch.compile(graph", "compiled = run(lambda x: (x, )) or (run(graph"
+    )
+    written.path.write_text(wrong)
+    assert reproducer._is_confirmed(written.path), wrong
