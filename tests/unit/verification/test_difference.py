@@ -276,8 +276,8 @@ def test_a_graph_that_raises_is_not_checked() -> None:
 
 
 def test_too_little_memory_for_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    from magpy_core.verification import first_call
+    from magpy_core.verification import copies
 
-    monkeypatch.setattr(first_call, "_free_memory", lambda: 1000.0)
+    monkeypatch.setattr(copies, "_free_memory", lambda: 1000.0)
     verdict = check(traced(update), lambda given: (update(*given),), [W, W.clone()], (1,), same_random=True)
     assert verdict.unchecked.startswith("MemoryError") and verdict.difference is None

@@ -97,7 +97,7 @@ def _part(function: Callable[..., Any], *inputs: Any) -> Part:
 def test_what_rounding_explains_is_measured() -> None:
     part = _part(lambda x: x.exp().sum(), torch.randn(100))
     result, given = explained(part.graph, part.inputs)
-    assert 0 < result < 1e-4 and 0 < given < 1e-4
+    assert 0 < result < 1e-2 and 0 < given < 1e-2
 
 
 @pytest.mark.parametrize("differs", [True, False], ids=["random", "data"])
