@@ -1,0 +1,32 @@
+"""A run that ends while its code is being compiled lets the next run of the same command finish, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from magpy_core.backends.background import ACCOUNT, QUEUE
+from magpy_core.limits import LIMITS
+from magpy_core.regions.budget.history import Kept
+from magpy_core.regions.session import Session
+
+
+def test_the_next_run_is_granted_more_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    seen = []
+    for compiling in (1, 1, 1, 0, 1):
+        monkeypatch.setattr(QUEUE, "running", lambda compiling=compiling: compiling)
+        session = Session(mode="compiled", background=True, command="train.py")
+        budget = session.options.budget
+        assert budget is not None
+        last = Kept("train.py").read()
+        granted = ACCOUNT.share(0.0, 0.0) - LIMITS.compile_at_once
+        assert granted == pytest.approx(last.granted, abs=1e-3)
+        seen.append((granted > 0.0, budget.grants_next))
+        session.finish()
+        assert Kept("train.py").read().processor > 0.0
+    assert seen == [(False, True), (True, False), (False, False), (False, False), (False, True)]
+    ACCOUNT.expect(0.0)
