@@ -167,7 +167,7 @@ class CompiledGraphs:
                 is_final = self._stages[index] == self.last_stage
                 self._verify(index, compiled, inputs)
                 fn = compiled if is_final else _Improving(self, index, compiled)
-                if every := self._settings.verify.every:
+                if (every := self._settings.verify.every) and self._settings.backend == "inductor":
                     fn = _Sampled(self, index, fn, every)
                 self._names[name] = fn
         return self._first_call(index, fn, inputs)
@@ -220,7 +220,7 @@ class CompiledGraphs:
             self.samples.append(Sample(self._settings.step(), index, verdict))
             if len(self.samples) > LIMITS.most_samples:
                 del self.samples[1::2]
-            self._refuse_wrong(index, self._stages[index] - 1, verdict, inputs)
+            self._refuse_wrong(index, self._stages[index] - 1, verdict, inputs, has_served=self._settings.verify.every > 1)
 
     def _compared(self, index: int, fn: Callable[[list[Any]], Any], inputs: Sequence[Any]) -> Verdict:
         segment = self._structure.segments[index]
@@ -232,13 +232,16 @@ class CompiledGraphs:
         gm, strict = _module(segment, tuple(inputs)), settings.verify.strict
         return check(gm, fn, inputs, written, same_random=settings.same_random, strict=strict)
 
-    def _refuse_wrong(self, index: int, stage: int, verdict: Verdict, inputs: Sequence[Any]) -> None:
+    def _refuse_wrong(
+        self, index: int, stage: int, verdict: Verdict, inputs: Sequence[Any], *, has_served: bool = False
+    ) -> None:
         if verdict.difference is None:
             return
-        self.stored.verified(index, stage, is_right=False)
-        segment, cause = self._structure.segments[index], ""
-        what = describe(verdict.difference, segment)
-        if folder := self._settings.verify.folder:
+        plan, segment, cause = self._settings.verify, self._structure.segments[index], ""
+        if not plan.strict:  # other bits may be right for a run that is less strict
+            self.stored.verified(index, stage, is_right=False)
+        what = describe(verdict.difference, segment, has_served=has_served)
+        if folder := plan.folder:
             cause = f" {bisect(_module(segment, tuple(inputs)), inputs, Path(folder))}"
         raise WrongResult(what.text + cause, what.location)
 

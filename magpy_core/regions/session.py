@@ -40,8 +40,8 @@ class Session:
     """Regions by key. ``on_finding`` is called for new findings and for one seen again (its count raised); ``on_region``
     after a capture, ``on_left`` after each call of a region. ``command``: names what is run; what a run shows of compiled
     code is kept for the next run of the same command. ``ahead``: the program waits for the compiler, and what is
-    recorded is what a run in the ``background`` would record, if it could afford everything. as in `Options`. ``verify``: as
-    `Plan.parse` takes it. Raises UnknownBackend for a backend that does not exist."""
+    recorded is what a run in the ``background`` would record, if it could afford everything. ``on_compiling``: as in
+    `Options`. ``verify``: as `Plan.parse` takes it. Raises UnknownBackend for a backend that does not exist."""
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ compiler makes one kernel of several operations, they differ together only, and 
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -46,7 +47,7 @@ class Part:
 
     @property
     def operations(self) -> list[str]:
-        return [str(node.target) for node in self.graph.graph.nodes if node.op == "call_function"]
+        return [str(node.target) for node in self.graph.graph.nodes if _computes(node)]
 
 
 def smallest_part(gm: torch.fx.GraphModule, inputs: Sequence[Any], compile_part: Compile) -> Part | None:
@@ -131,6 +132,11 @@ def explained(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[float]:
     return [LIMITS.noise_factor * by_noise + one for by_noise, one in zip(largest, few, strict=True)]
 
 
+def _computes(node: torch.fx.Node) -> bool:
+    """Whether it is an operation, and not one of the results of another."""
+    return node.op == "call_function" and node.target is not operator.getitem
+
+
 class _Search:
     def __init__(
         self, flat: torch.fx.GraphModule, nodes: list[torch.fx.Node], inputs: list[torch.Tensor], compile_part: Compile
@@ -184,7 +190,7 @@ class _Search:
         lines = dict.fromkeys(str(node.meta["stack_trace"]) for node in inside if node.meta.get("stack_trace"))
         memory = [storage_key(value) for value in inputs]
         shared = tuple(i for i, key in enumerate(memory) if memory.count(key) > 1)
-        return Part(gm, inputs, shared, len(self._nodes), tuple(lines))
+        return Part(gm, inputs, shared, sum(map(_computes, self._nodes)), tuple(lines))
 
     def _values(self, start: int) -> dict[torch.fx.Node, Any]:
         """What the operations before ``start`` have left, in eager mode."""

@@ -20,8 +20,8 @@ class Description:
     location: Location | None  # None: no line of the program is known to have computed it
 
 
-def describe(found: Difference, segment: Segment) -> Description:
-    """``found`` in the graph of ``segment``."""
+def describe(found: Difference, segment: Segment, *, has_served: bool = False) -> Description:
+    """``found`` in the graph of ``segment``. ``has_served``: the code has served calls, which were not all compared."""
     node = _node(found.what, segment)
     location = None if node is None else _place(node)
     what = f"`{text_at(location)}`" if location is not None and text_at(location) else found.what
@@ -29,7 +29,11 @@ def describe(found: Difference, segment: Segment) -> Description:
     role = "" if what == found.what or found.what.startswith("result") else f" ({found.what})"
     return Description(
         f"Compiled code gives another value than eager mode for {what}{role}{operator}: it {found.text}. "
-        "The compiled code is not used, and nothing has changed.",
+        + (
+            "The compiled code is not used from now on; earlier calls that were not compared may have been wrong."
+            if has_served
+            else "The compiled code is not used, and nothing has changed."
+        ),
         location,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -93,7 +94,7 @@ def test_the_version_stands_for_triton(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_first_compilation_takes_neither_header_nor_torchs_check(tmp_path: Path) -> None:
     """In a new environment: what runs the C++ compiler, by its arguments."""
     calls = tmp_path / "calls"
-    (shim := tmp_path / "g++").write_text(f'#!/bin/sh\necho "$@" >> {calls}\nexec /usr/bin/g++ "$@"\n')
+    (shim := tmp_path / "g++").write_text(f'#!/bin/sh\necho "$@" >> {calls}\nexec {shutil.which("g++")} "$@"\n')
     shim.chmod(0o755)
     program = textwrap.dedent("""
         import torch, magpy_core

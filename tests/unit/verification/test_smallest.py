@@ -114,8 +114,9 @@ def test_the_file_has_the_graph_and_what_it_takes(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_the_file_says_whether_torch_alone_differs(tmp_path: Path) -> None:
-    part = _part(lambda x: x.exp() + 1, torch.randn(64))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_the_file_says_whether_torch_alone_differs(tmp_path: Path, dtype: torch.dtype) -> None:
+    part = _part(lambda x: x.exp() + 1, torch.randn(64, dtype=dtype))
     written = write(part, tmp_path, lambda inputs: True)
     assert not written.is_confirmed, "torch is right"
     done = subprocess.run([sys.executable, str(written.path)], capture_output=True, text=True, timeout=300)
