@@ -19,6 +19,8 @@ _SECRET = frozenset(
      "credentials", "apikey", "bearer"}
 )  # fmt: skip
 _OF_KEY = frozenset({"api", "access", "private", "auth", "encryption", "signing", "account", "license", "master"})
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
+"""Where a shell has the working directory, with which most paths begin."""
 _LONG = 6
 """Texts of at least this length are removed wherever they stand; shorter ones only where they are quoted."""
 _BEGIN = 12
@@ -64,6 +66,8 @@ def is_secret(name: str | bytes) -> bool:
     not `monkey` or `keys`."""
     if isinstance(name, bytes):
         name = name.decode("utf-8", "replace")
+    if name in _FOLDERS:
+        return False
     words = [word.lower() for word in _WORD.findall(name)]
     return not _SECRET.isdisjoint(words) or words[-1:] == ["key"]
 

@@ -28,6 +28,7 @@ from magpy_core.verification.copies import Copies
 from magpy_core.verification.difference import elementwise, units
 from magpy_core.verification.first_call import check
 from magpy_core.verification.noise import Noisy
+from magpy_core.verification.wording import place
 
 #: Compiles a graph for inputs; what it returns takes them as a list.
 Compile = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[[list[Any]], Any]]
@@ -99,8 +100,8 @@ class _Placed(torch.fx.Interpreter):
         super().__init__(gm, garbage_collect_values=False)
 
     def run_node(self, n: torch.fx.Node) -> Any:
-        if (user := n.meta.get("magpy_user")) is not None:
-            n.meta["stack_trace"] = f"{user[0]}:{user[1]}"
+        if (at := place(n)) is not None:
+            n.meta["stack_trace"] = f"{at.file}:{at.range.start.line + 1}"
         try:
             return super().run_node(n)
         except RuntimeError:  # a number that is read from a tensor can't be traced

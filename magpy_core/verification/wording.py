@@ -23,7 +23,7 @@ class Description:
 def describe(found: Difference, segment: Segment, *, has_served: bool = False) -> Description:
     """``found`` in the graph of ``segment``. ``has_served``: the code has served calls, which were not all compared."""
     node = _node(found.what, segment)
-    location = None if node is None else _place(node)
+    location = None if node is None else place(node)
     what = f"`{text_at(location)}`" if location is not None and text_at(location) else found.what
     operator = "" if node is None or node.op == "placeholder" else f", computed by `{operator_name(node)}`"
     role = "" if what == found.what or found.what.startswith("result") else f" ({found.what})"
@@ -38,7 +38,7 @@ def describe(found: Difference, segment: Segment, *, has_served: bool = False) -
     )
 
 
-def _place(node: torch.fx.Node) -> Location | None:
+def place(node: torch.fx.Node) -> Location | None:
     """The program's own line: of the operation, or of the call into a library that it is in."""
     site, user = node.meta.get("magpy_site"), node.meta.get("magpy_user")
     location = None if site is None else site_location(site)

@@ -134,7 +134,7 @@ def test_a_difference_is_traced_to_its_operations(tmp_path: Path) -> None:
     (finding,) = (one for one in region.findings.values() if one.code == "MP914")
     found = re.search(r"The smallest part that differs has (\d+) of (\d+) operations: `aten.tanh.default`", finding.message)
     assert found is not None and int(found[1]) == 1 and int(found[2]) > 40, finding.message
-    assert "Inductor's code is wrong" in finding.message and f"{__file__}:" in finding.message
+    assert "Inductor's code is wrong" in finding.message and f"{__file__}:" in finding.message, finding.message
     (file,) = tmp_path.glob("*.py")
     assert "torch.ops.aten.tanh.default" in file.read_text() and not [*tmp_path.glob("*.pt")]
     assert "does not show it with torch alone" in finding.message, "the bug is not torch's"

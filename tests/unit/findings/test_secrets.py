@@ -77,3 +77,11 @@ def test_findings_and_messages() -> None:
     assert "abcdefgh" not in found.message + found.hint + found.values[0].repr
     message = redact_json({"type": "finding", "finding": {"file": "/abcdefgh", "path": [{"function": "abcdefgh"}], "n": 1}})
     assert message["finding"] == {"file": "/abcdefgh", "path": [{"function": REDACTED}], "n": 1}
+
+
+def test_the_shells_working_directory_is_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PWD", "/home/someone/project")
+    monkeypatch.setenv("OLDPWD", "/home/someone/elsewhere")
+    monkeypatch.setenv("DB_PWD", "hunter-two-three")
+    text = "/home/someone/project/train.py:3 and /home/someone/elsewhere, hunter-two-three"
+    assert redact(text) == f"/home/someone/project/train.py:3 and /home/someone/elsewhere, {REDACTED}"
