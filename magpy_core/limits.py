@@ -109,6 +109,12 @@ class Limits:
         "another order of operations changes as much",
     )
     noise_factor: float = _limit(4.0, "times what rounding noise changes", "a few noisy runs do not show the largest change")
+    noise_of_sums: float = _limit(
+        0.125,
+        "units in the last place for each summand",
+        "compiled code adds one after the other; equal summands are rounded in the same way up to four times as much",
+    )
+    most_summands: int = _limit(4096, "summands", "are added one after the other; compiled code adds longer sums in parts")
     noisy_runs: int = _limit(8, "runs of a graph", "a sign that rounding decides stays the same in all of them once in 256")
     verify_every: int = _limit(50, "calls", "of which one is compared, where a run is to be verified and no number is given")
     most_samples: int = _limit(

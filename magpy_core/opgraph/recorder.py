@@ -48,7 +48,7 @@ class OpRecorder(TorchFunctionMode):
             func = dispatched_function(func)  # it inspects the calling frames: call it directly from here
         except Exception as error:
             ops.failure = ops.failure or error.with_traceback(None)
-        if is_of_program(func):
+        if _contained(ops, False, is_of_program, func):
             return NotImplemented  # the program passes its own function to its subclasses: no mode of its own is in force
         if ops.failure is not None or ops.op_depth or _contained(ops, True, ops.host.paused):
             if func in BACKWARD:

@@ -7,13 +7,18 @@ as they are: masks, counts and labels are exact in every correct computation.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.operator_schemas import combines_elements
 from magpy_core._compat.torch.tensor_guards import storage_key
-from magpy_core.backends.sharing import changed
+from magpy_core.backends.sharing import changed, written
+from magpy_core.limits import LIMITS
+from magpy_core.opgraph.functions import operator_name
 
 
 class Noisy(torch.fx.Interpreter):
@@ -27,32 +32,94 @@ class Noisy(torch.fx.Interpreter):
         result = super().run_node(n)
         if n.op not in ("call_function", "call_method"):
             return result
-        given = self.map_nodes_to_values([node for node in n.all_input_nodes], n)
-        memory = {storage_key(value) for value in _tensors(given)}
+        given = _tensors(self.map_nodes_to_values([node for node in n.all_input_nodes], n))
+        memory = {storage_key(value) for value in given}
         writes = bool(changed(n))
-        if isinstance(result, torch.Tensor):
-            return self._after(result, memory, writes)
-        if type(result) in (list, tuple):
-            return type(result)(self._after(one, memory, writes) if isinstance(one, torch.Tensor) else one for one in result)
-        return result
+        summands = _summands([*given, *_tensors([result])])
 
-    def _after(self, result: torch.Tensor, memory: set[int], writes: bool) -> torch.Tensor:
+        def after(value: Any) -> Any:
+            return self._after(value, memory, summands, writes=writes) if isinstance(value, torch.Tensor) else value
+
+        return type(result)(map(after, result)) if type(result) in (list, tuple) else after(result)
+
+    def fetch_args_kwargs_from_env(self, n: torch.fx.Node) -> tuple[Any, Any]:
+        """What an operation adds up has noise before that: its result has no trace of summands that cancel."""
+        args, kwargs = super().fetch_args_kwargs_from_env(n)
+        if n.op not in ("call_function", "call_method") or changed(n) or not combines_elements(operator_name(n)):
+            return args, kwargs
+        units = _unequal(_summands(_tensors(self.map_nodes_to_values([node for node in n.all_input_nodes], n))))
+        kept = set(written(n))  # running statistics
+
+        def load(node: torch.fx.Node) -> Any:
+            value = self.env[node]
+            if node in kept or not isinstance(value, torch.Tensor) or not is_noisy(value):
+                return value
+            return value + self.noise(value, units)
+
+        return torch.fx.node.map_arg(n.args, load), torch.fx.node.map_arg(n.kwargs, load)
+
+    def _after(self, result: torch.Tensor, memory: set[int], summands: int, *, writes: bool) -> torch.Tensor:
         is_new = storage_key(result) not in memory
         if not is_noisy(result) or (result.requires_grad and (result.is_leaf or not is_new)) or not (is_new or writes):
             return result
         noise = self.noise(result)
         if result.requires_grad:
-            return result + noise
+            result = result + noise
+            result.register_hook(lambda gradient: self._backward(gradient, summands))
+            return result
         with torch.no_grad():
             result.add_(noise)
         return result
 
-    def noise(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What is to be added to a tensor: up to one unit in the last place of each element that is no whole number."""
+    def _backward(self, gradient: torch.Tensor, summands: int) -> torch.Tensor:
+        if not is_noisy(gradient):
+            return gradient
+        return gradient + self.noise(gradient) + self._shared(gradient, summands)
+
+    def _shared(self, tensor: torch.Tensor, summands: int) -> torch.Tensor:
+        """Noise that slices share: a normalization subtracts one mean from all elements of a channel or a row, and the
+        rounding of that mean shows where the elements are summed up again."""
+        value = tensor.detach()
+        size = float(value.float().square().mean().sqrt()) if value.numel() else 0.0
+        found = torch.zeros(value.shape)
+        for dim, length in enumerate(value.shape):
+            shape = [length if one == dim else 1 for one in range(value.ndim)]
+            found += torch.rand(shape, generator=self._generator).mul_(2).sub_(1)
+        return self._of(value, found.to(value.dtype) * (size * _equal(summands) * self._eps(value)))
+
+    def noise(self, tensor: torch.Tensor, units: float = 1.0) -> torch.Tensor:
+        """What is to be added to a tensor: up to so many units in the last place of each element that is no whole
+        number."""
         value = tensor.detach()
         random = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).mul_(2).sub_(1).to(value.dtype)
-        noise = value * random * torch.finfo(value.dtype).eps
+        return self._of(value, value * random * max(torch.finfo(value.dtype).eps, units * self._eps(value)))
+
+    @staticmethod
+    def _eps(value: torch.Tensor) -> float:
+        """Of the numbers in which it is computed: sums of short ones are in float32."""
+        return min(torch.finfo(value.dtype).eps, torch.finfo(torch.float32).eps)
+
+    @staticmethod
+    def _of(value: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         return torch.where(torch.isfinite(value) & (value != value.round()), noise, torch.zeros_like(noise))
+
+
+def _summands(tensors: Sequence[torch.Tensor]) -> int:
+    """How many elements an operation on these tensors, or its gradient, may add up to one: as many as one of them is long,
+    or as elements share one of the smallest."""
+    sizes = [tensor.numel() for tensor in tensors if tensor.ndim and tensor.numel() > 1]
+    longest = max((size for tensor in tensors for size in tensor.shape), default=1)
+    return max([longest, *(max(sizes) // size for size in sizes)])
+
+
+def _equal(summands: int) -> float:
+    """Units in the last place of a sum: summands of one sign are rounded the same way."""
+    return max(1.0, LIMITS.noise_of_sums * min(summands, LIMITS.most_summands))
+
+
+def _unequal(summands: int) -> float:
+    """Units in the last place of each summand, which explain how the sum is rounded where summands cancel."""
+    return max(1.0, 2 * LIMITS.noise_of_sums * math.sqrt(min(summands, LIMITS.most_summands)))
 
 
 def is_noisy(tensor: torch.Tensor) -> bool:

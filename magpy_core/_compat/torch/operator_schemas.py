@@ -104,6 +104,19 @@ def is_pointwise(target: torch._ops.OpOverload) -> bool:
     return torch.Tag.pointwise in target.tags and not target._schema.is_mutable
 
 
+@functools.cache
+def combines_elements(name: str) -> bool:
+    """Whether an operation of this name may compute an element from several elements of an argument, in new memory: a sum, a
+    product of matrices, a convolution, a normalization."""
+    packet = getattr(torch.ops.aten, name, None)
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return False
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]
+    if any(one.alias_info is not None and not one.alias_info.is_write for o in overloads for one in o._schema.returns):
+        return False
+    return not any(torch.Tag.pointwise in one.tags for one in overloads)
+
+
 def is_random(node: _Node) -> bool:
     """Whether an operation draws random numbers."""
     return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags

@@ -36,7 +36,7 @@ def load(key: str, inputs: Sequence[Any]) -> CompiledGraph | None:
         stored = StoredGraph.from_json(json.loads(text))
         if not _holds(stored.guards, inputs):
             return None
-        with loading_files([file, *(where / name for name in stored.libraries)]):
+        with loading_files([file, _mark(where, key), *(where / name for name in stored.libraries)]):
             compiled = called(stored, where)
     except Exception as error:  # it is damaged, or its libraries are gone: it is compiled again
         note(error)

@@ -281,3 +281,44 @@ def test_too_little_memory_for_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "_free_memory", lambda: 1000.0)
     verdict = check(traced(update), lambda given: (update(*given),), [W, W.clone()], (1,), same_random=True)
     assert verdict.unchecked.startswith("MemoryError") and verdict.difference is None
+
+
+class _Normalized(torch.autograd.Function):
+    """Batch normalization whose sums are computed one element after the other, as a compiler does. ``centred``: its gradient
+    is what it should be."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, centred: bool) -> torch.Tensor:
+        ctx.centred = centred
+        ctx.deviation = (x.var((0, 2), keepdim=True, correction=0) + 1e-5).sqrt()
+        ctx.normalized = (x - x.mean((0, 2), keepdim=True)) / ctx.deviation
+        return ctx.normalized
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        (gradient,) = gradients
+
+        def mean(value: torch.Tensor) -> torch.Tensor:
+            total = torch.zeros(value.shape[1])
+            for one in value.transpose(0, 1).flatten(1).unbind(1):
+                total = total + one
+            return (total / (value.numel() // value.shape[1])).view(1, -1, 1)
+
+        centre = mean(gradient) if ctx.centred else 0.0
+        return (gradient - centre - ctx.normalized * mean(gradient * ctx.normalized)) / ctx.deviation, None
+
+
+def test_sums_in_another_order_show_where_they_cancel() -> None:
+    """The gradient of a bias before a normalization is zero but for rounding; compiled code's is ten times eager mode's."""
+    x = torch.randn(4, 8, 500, generator=torch.Generator().manual_seed(0))
+    bias = torch.zeros(8, 1, requires_grad=True)
+
+    def network(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.batch_norm(x + bias, None, None, training=True).mean(2) * 2.5
+
+    def compiled(centred: bool) -> Function:
+        return lambda x, bias: _Normalized.apply(x + bias, centred).mean(2) * 2.5
+
+    assert compared(network, compiled(True), x, bias) is None
+    wrong = compared(network, compiled(False), x, bias)
+    assert wrong is not None and wrong.what == "gradient of input 1"
