@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.cpython.counters import counted_names
+from magpy_core._compat.cpython.counters import counted_names, counts_item
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.knowledge.torch_functions import SCHEDULED
 from magpy_core.recording import marks
@@ -73,7 +73,11 @@ def assume_momentum(ledger: Ledger, source: Source, value: tuple[Any, ...], firs
 
 def _is_counter(site: Any) -> bool:
     """Whether the function that reads a number counts it up, so that it is another one in the next call."""
-    return site is not None and site.name is not None and site.name in counted_names(site.code)
+    if site is None:
+        return False
+    if site.name is None:
+        return counts_item(site.code, site.lineno, site.col)
+    return site.name in counted_names(site.code)
 
 
 def _is_scheduled(ledger: Ledger, source: Source) -> bool:

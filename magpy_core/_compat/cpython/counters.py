@@ -1,4 +1,4 @@
-"""Names that code counts up: `n += 1`, `self.n += 1`. Key functions: counted_names, count_also."""
+"""What code counts up: `n += 1`, `self.n += 1`, `n[0] += 1`. Key functions: counted_names, counts_item, count_also."""
 
 from __future__ import annotations
 
@@ -24,6 +24,26 @@ def counted_names(code: CodeType) -> frozenset[str]:
 def count_also(code: CodeType, names: frozenset[str]) -> None:
     """``code`` is the body of a loop, which gives these ``names`` other values each time."""
     _also[code] = names
+
+
+def counts_item(code: CodeType, line: int, column: int) -> bool:
+    """Whether the item at this place (1-based line, 0-based column in UTF-8 bytes) is changed by an augmented assignment."""
+    return (line, column) in _augmented_items(code)
+
+
+@by_object
+def _augmented_items(code: CodeType) -> frozenset[tuple[int, int]]:
+    found = set()
+    seen: list[dis.Instruction] = []
+    for now in dis.get_instructions(code):
+        if now.opname == "CACHE":
+            continue
+        if now.opname == "STORE_SUBSCR" and len(seen) > 2 and _is_augmented(seen[-3]):
+            place = now.positions
+            if place is not None and place.lineno is not None and place.col_offset is not None:
+                found.add((place.lineno, place.col_offset))
+        seen = [*seen[-2:], now]
+    return frozenset(found)
 
 
 @by_object

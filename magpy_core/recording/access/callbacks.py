@@ -180,9 +180,10 @@ class Callbacks(AccessTracker):
             text = f"{HERE} calls a C function from C code, so MagPy can't see its arguments."
             hint = "Use a comprehension or a lambda: its reads are observed."
             self.journal.refuse("MP104", text, hint=hint, site=site)
-        elif reads is not Reads.NOTHING:
-            self.consumes = True
-            self.elements_of(site, walked)
+        else:
+            self.consumes = True  # `map(int, numbers)` computes with what a generator yields
+            if reads is not Reads.NOTHING:
+                self.elements_of(site, walked)
 
     def _python(self, site: Any, fn: Any) -> None:
         """Native code calls a Python callable: guard the methods of its class that run."""

@@ -16,6 +16,7 @@ from magpy_core.refgraph import hashing, kinds, lookup, natives
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
+from magpy_core.refgraph.snapshot import slot_name
 
 
 class Items(AccessTracker):
@@ -89,12 +90,28 @@ class Items(AccessTracker):
                     self.access.callbacks.called(site, factory, [()], ())
             self.access.writes.mark_written(node, site)
 
+    def _is_set_only_by_index(self, node: Node) -> bool:
+        """Whether all that the region has done to a list is ``values[i] = value``: its other elements are where they were.
+        Its length is guarded; other writes depend on all of its elements, which are then guarded."""
+        return (
+            node.snapshot is not None
+            and node.kind == kinds.LIST
+            and not (node.contents_read or node.appended)
+            and all(op == "set_item" for op, _ in node.forced)
+            and bool(node.forced)
+        )
+
     def sequence_item(self, node: Node, key: Any, site: Any) -> None:
         obj = node.obj
         size = natives.length(obj)
         if lookup.overrides(type(obj), "__getitem__"):
             return  # reads of the Python method are observed
-        if node.snapshot is not None or type(key) is not int:
+        if type(key) is int and -size <= key < size and self._is_set_only_by_index(node):
+            place = key % size
+            if not {slot_name(place), slot_name(place - size)} & node.noted.keys():
+                slot = self.facts.values.item_slot(node, place)
+                self.facts.values.read(self.facts.contents.item_source(node, place), natives.item(obj, place), site, slot)
+        elif node.snapshot is not None or type(key) is not int:
             self.facts.contents.read_all(node, site, carry=type(key) is slice)
         elif -size <= key < size:
             slot = self.facts.values.item_slot(node, key)

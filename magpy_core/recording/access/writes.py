@@ -281,6 +281,7 @@ class Writes(AccessTracker):
             self.journal.refuse("MP110", text, hint="Keep the data in a tensor or a list, or write it outside.", site=site)
             return
         self.facts.classes.member(type(obj), "__setitem__", site)
+        self.slice_stored(site, obj, key, value)
         node = self.before_write(obj, site)
         if node is None:
             if is_a(obj, dict):
@@ -295,6 +296,11 @@ class Writes(AccessTracker):
             self.slot_written(node, "set_item", key, value, site)
         else:
             self.facts.contents.read_all(node, site)
+
+    def slice_stored(self, site: Any, obj: Any, key: Any, value: Any) -> None:
+        """``values[a:b] = value`` takes the elements of ``value``."""
+        if type(key) is slice and kinds.kind_of(obj) == kinds.LIST:
+            self.access.arguments.read(site, (value,), {}, shallow=0, carry=True)
 
     def item_delete(self, site: Any, obj: Any, key: Any) -> None:
         self.journal.site = site

@@ -38,6 +38,8 @@ class ContainerCalls(Tracker):
             self.access.writes.count_write(obj)
         node = self.facts.roots.node_for(obj)
         self._arguments(site, obj, known, args, kwargs)
+        if name == "__setitem__" and len(args) == 2:
+            self.access.writes.slice_stored(site, obj, *args)
         self._keys(site, obj, name, known, args, from_outside=node is not None)
         if node is not None:
             self._of_outside(site, node, name, known, args, kwargs)

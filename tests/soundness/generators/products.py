@@ -21,8 +21,10 @@ import itertools
 import json
 import math
 import operator
+import pickle
 import queue
 import statistics
+import struct
 import threading
 import types
 import weakref
@@ -430,6 +432,53 @@ def _unpack(values: Any) -> Any:
     return first + rest[0]
 
 
+def _stored(given: Any, store: Callable[[Any, Any], Any]) -> Any:
+    held = [0.5, 0.25, 0.125]
+    store(held, given)
+    return sum(value * (place + 1) for place, value in enumerate(held))
+
+
+def _by_statement(held: Any, given: Any) -> None:
+    held[0:1] = given
+
+
+def _in_steps(held: Any, given: Any) -> None:
+    held[::2] = given
+
+
+def _starred(given: Any) -> Any:
+    _, *rest = given
+    return rest[0]
+
+
+def _matched(given: Any) -> Any:
+    match given:
+        case [first, *_] if first > 3:
+            return first * 2
+        case [_, second]:
+            return second
+        case _:
+            return 0.5
+
+
+def _updated(given: Any) -> Any:
+    held = {"a": 0.0}
+    held.update(given)
+    return held["a"]
+
+
+def _left(given: Any) -> Any:
+    held = collections.deque([0.5])
+    held.extendleft(given)
+    return held
+
+
+def _rotated(given: Any) -> Any:
+    held = collections.deque(given)
+    held.rotate(1)
+    return held[0]
+
+
 CONSUMERS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda c: sum(_of(c)),
     "max": lambda c: max(_of(c)),
@@ -481,6 +530,36 @@ CONSUMERS: dict[str, Callable[[Any], Any]] = {
     "operator": lambda c: operator.add(*_of(c)),
     "round": lambda c: float(round(sum(_of(c)))),
     "divmod": lambda c: divmod(*_of(c))[1],
+    "stored_slice": lambda c: _stored(_of(c), lambda held, given: held.__setitem__(slice(None), given)),
+    "stored_by_operator": lambda c: _stored(_of(c), lambda held, given: operator.setitem(held, slice(1, 2), given)),
+    "stored_by_class": lambda c: _stored(_of(c), lambda held, given: list.__setitem__(held, slice(2, 2), given)),
+    "stored_by_statement": lambda c: _stored(_of(c), _by_statement),
+    "stored_in_steps": lambda c: _stored(_of(c), _in_steps),
+    "extended": lambda c: _stored(_of(c), list.extend),
+    "added": lambda c: _stored(_of(c), operator.iadd),
+    "concatenated": lambda c: _stored(list(_of(c)), lambda held, given: held.extend(operator.concat(held, given))),
+    "initialized": lambda c: _stored(_of(c), list.__init__),
+    "starred_target": lambda c: _starred(_of(c)),
+    "matched": lambda c: _matched(list(_of(c))),
+    "called": lambda c: (lambda *given: given[1])(*_of(c)),
+    "called_by_name": lambda c: (lambda a=0.0, b=0.0: a - 2 * b)(**dict(zip("ab", _of(c)))),
+    "updated": lambda c: _updated(dict(zip("ab", _of(c)))),
+    "merged": lambda c: ({"a": 0.0} | dict(zip("ab", _of(c))))["a"],
+    "unpacked_dict": lambda c: {**dict(zip("ab", _of(c)))}["b"],
+    "from_keys": lambda c: sum(dict.fromkeys(_of(c))),
+    "counted": lambda c: sum(collections.Counter(_of(c))),
+    "chained": lambda c: sum(itertools.chain.from_iterable([_of(c), _of(c)])),
+    "transposed": lambda c: list(zip(*[_of(c), _of(c)]))[1][0],
+    "percent": lambda c: float("%.0f%.0f" % tuple(_of(c))),  # noqa: UP031
+    "format_method": lambda c: float("{:.0f}{:.0f}".format(*_of(c))),
+    "copy": lambda c: sum(copy.copy(list(_of(c)))),
+    "deep_copy": lambda c: sum(copy.deepcopy(list(_of(c)))),
+    "pickled": lambda c: sum(pickle.loads(pickle.dumps(list(_of(c))))),
+    "packed": lambda c: struct.unpack("2d", struct.pack("2d", *_of(c)))[1],
+    "numpy": lambda c: float(np.array(list(_of(c))).sum()),
+    "range": lambda c: float(sum(range(*map(int, _of(c))))),
+    "appended_left": lambda c: _stored(_of(c), lambda held, given: held.extend(_left(given))),
+    "rotated": lambda c: _rotated(_of(c)),
 }
 
 

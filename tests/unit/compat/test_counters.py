@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from magpy_core._compat.cpython.counters import count_also, counted_names
+from magpy_core._compat.cpython.counters import count_also, counted_names, counts_item
 
 N = 0
 
@@ -42,3 +42,20 @@ def test_names_from_elsewhere() -> None:
 
     count_also(body.__code__, frozenset({"step"}))
     assert counted_names(body.__code__) == {"n", "step"}
+
+
+def test_items() -> None:
+    def count(table: dict[str, int], values: list[int], i: int) -> None:
+        table["n"] += 1
+        values[i] *= 2
+        values[0] = values[1] + 1
+        del table["m"]
+
+    first = count.__code__.co_firstlineno
+    places = [
+        (line, column)
+        for line in range(first, first + 6)
+        for column in range(60)
+        if counts_item(count.__code__, line, column)
+    ]
+    assert places == [(first + 1, 8), (first + 2, 8)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import heapq
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +67,64 @@ def test_a_counter_left_small_is_the_shared_int() -> None:
     for i in range(1, 6):
         g(X)
         assert state["n"] is int(str(i))  # small ints are shared: `is` tells
+
+
+@pytest.mark.parametrize("state", [[0, 7.0], {0: 0, 1: 7.0}], ids=["list", "dict"])
+def test_a_counter_that_is_tested_after_it_was_counted(state: Any) -> None:
+    def make() -> Any:
+        counts = copy.copy(state)
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            counts[0] += 1
+            if counts[0] % 3 == 0:
+                counts[1] = counts[1] * 0.5
+                return x * counts[1]
+            return x + counts[0]
+
+        return step, counts
+
+    p = Pair(make)
+    settles(p, *[(X,)] * 12, captures=3)
+    assert p.state[0] == 12
+
+
+_MOVES: list[Callable[[list[Any]], Any]] = [
+    lambda v: v.reverse(), lambda v: v.insert(0, v.pop()), lambda v: v.sort(),
+    lambda v: v.__setitem__(slice(1, 3), v[2:0:-1]), lambda v: v.append(v[0]),
+    lambda v: v.__delitem__(0), lambda v: v.clear() or v.extend([1, 2, 3, 4]),
+    lambda v: random.Random(1).shuffle(v), lambda v: heapq.heapify(v),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("move", range(len(_MOVES)))
+@pytest.mark.parametrize("first", [True, False])
+def test_an_element_that_was_moved_is_never_stale(move: int, first: bool) -> None:
+    """A list that is written by index keeps its other elements in their places; any other change may move them."""
+
+    def make() -> Any:
+        values = [3, 1, 2, 0]
+
+        def step(x: torch.Tensor, given: list[int]) -> torch.Tensor:
+            values[:] = given
+            if first:
+                values[1] += 10
+            _MOVES[move](values)
+            values[0] = values[-1] + 1
+            return x * values[1] + values[0] + values[-2]
+
+        def moved(x: torch.Tensor) -> torch.Tensor:
+            if first:
+                values[1] += 10
+            _MOVES[move](values)
+            values[0] = values[-1] + 1
+            return x * values[1] + values[0] + values[-2]
+
+        return (lambda x, given: moved(x) if given is None else step(x, given)), values
+
+    pair_of = Pair(make)
+    pair_of.calls(
+        *[(X, given) for given in ([3, 1, 2, 0], None, None, [1, 1, 2, 1], None, [1, 1, 2, 5], None, [9, 1, 2, 5])]
+    )
 
 
 def test_a_counter_in_a_global() -> None:
