@@ -112,6 +112,8 @@ def combines_elements(name: str) -> bool:
     if not isinstance(packet, torch._ops.OpOverloadPacket):
         return False
     overloads = [getattr(packet, overload) for overload in packet.overloads()]
+    if not any(torch._C._dispatch_has_kernel(one.name()) for one in overloads):
+        return False  # of TorchScript only: `grad`
     if any(one.alias_info is not None and not one.alias_info.is_write for o in overloads for one in o._schema.returns):
         return False
     return not any(torch.Tag.pointwise in one.tags for one in overloads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -322,3 +323,15 @@ def test_sums_in_another_order_show_where_they_cancel() -> None:
     assert compared(network, compiled(True), x, bias) is None
     wrong = compared(network, compiled(False), x, bias)
     assert wrong is not None and wrong.what == "gradient of input 1"
+
+
+def test_a_backward_pass_inside_the_graph_has_noise() -> None:
+    graph = fx.Graph()
+    x, weight = graph.placeholder("x"), graph.placeholder("weight")
+    hidden = graph.call_function(torch.nn.functional.linear, (x, weight))
+    loss = graph.call_method("sum", (graph.call_function(torch.tanh, (hidden,)),))
+    gradient = graph.call_function(torch.autograd.grad, (loss, (weight,)))
+    graph.output((graph.call_function(operator.getitem, (gradient, 0)),))
+    gm = fx.GraphModule({}, graph)
+    eager, noisy = (runs(X, W.clone().requires_grad_())[0] for runs in (gm, Noisy(gm, 0).run))
+    assert 0 < (eager - noisy).abs().max() < 1e-3 * eager.abs().max()
