@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -104,24 +105,22 @@ class Runner:
 
     async def run(self, settings: ResolvedSettings, tell: Tell, *, details: bool = False) -> tuple[Finished, int]:
         """The finished run, and when it began (nanoseconds). ``details``: its report has what fixes are made of."""
-        started = time.monotonic()
-        if self._turn.locked():
-            await tell(0.0, "waiting for the end of another program")
-        async with self._turn:
+        now = _Now(settings.steps)
+        async with _told(now, tell), self._turn:
+            now.start()
             began = time.time_ns()
-            output = Tail()
-            request = settings.request(stdin="null", stdout=output, stderr=output)
+            stdout, stderr = Tail(), Tail()  # apart, since they would mix within lines
+            request = settings.request(stdin="null", stdout=stdout, stderr=stderr)
             handle = launch_async(replace(request, details=details), settings.nproc)
-            telling = asyncio.ensure_future(_follow(now := _Now(settings.steps), tell, started))
             try:
                 async for message in handle:
                     now.take(message)
                 outcome = await handle.wait()
             finally:
-                telling.cancel()
                 with anyio.CancelScope(shield=True):
                     await handle.aclose()
-            return Finished(settings, outcome, False, output.bytes()), began
+            parts = [part.rstrip(b"\n") for part in (stdout.bytes(), stderr.bytes())]
+            return Finished(settings, outcome, False, b"\n".join(filter(None, parts))), began
 
 
 class _Now:
@@ -130,7 +129,10 @@ class _Now:
     def __init__(self, steps: int) -> None:
         self._of = f" of {steps:,}" if steps else ""
         self._compiling = CompileProgress()
-        self._doing = "starting Python and importing torch"
+        self._doing = "waiting for the end of another program"
+
+    def start(self) -> None:
+        self._doing = "starting Python"
 
     def take(self, message: Message) -> None:
         if message["type"] == "started":
@@ -146,8 +148,20 @@ class _Now:
         return "; ".join(filter(None, (self._doing, self._compiling.text())))
 
 
-async def _follow(now: _Now, tell: Tell, started: float) -> None:
+@asynccontextmanager
+async def _told(now: _Now, tell: Tell) -> AsyncIterator[None]:
     """Tells again and again what happens: clients end a call that is silent for long."""
-    while True:
-        await tell(round(time.monotonic() - started, 3), now.text())
-        await asyncio.sleep(_TELL_EVERY)
+    started = time.monotonic()
+
+    async def follow() -> None:
+        while True:
+            await tell(round(time.monotonic() - started, 3), now.text())
+            await asyncio.sleep(_TELL_EVERY)
+
+    telling = asyncio.ensure_future(follow())
+    try:
+        yield
+    finally:
+        telling.cancel()
+        with suppress(asyncio.CancelledError, Exception):  # the client has left: the call ends by itself
+            await telling

@@ -56,6 +56,7 @@ Steps = Annotated[int, Field(ge=0, description="Stop the program after so many o
 Limit = Annotated[int, Field(ge=1, le=200, description="The most findings to return.")]
 
 _runner = Runner()
+_WITH_DETAILS = 100  # steps: details of a longer run take much memory
 
 
 async def check(
@@ -73,7 +74,7 @@ async def check(
     recompiles, host syncs. Each finding has its line, what to do, and often fixes as exact edits. EXECUTES the script."""
     program = Program(script, list(args), cwd, python, steps, timeout)
     settings = _or_error(partial(settings_of, "check", program, {"engine": "magpy", "target": None}))
-    run = await _run(settings, ctx, limit, facts=facts, details=True)
+    run = await _run(settings, ctx, limit, facts=facts, details=0 < settings.steps <= _WITH_DETAILS)
     return await _answer(lambda: reports.checked(run))
 
 
