@@ -82,7 +82,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
     ),
     "mcp": (
         ("magpy-lsp mcp", "what a coding assistant starts"),
-        ("magpy-lsp mcp --skill > .claude/skills/magpy/SKILL.md", "how to use MagPy, for an assistant"),
+        ("magpy-lsp mcp --skill", "prints a SKILL.md, for any assistant"),
     ),
     "server": (
         ("magpy-lsp server", "what an editor starts"),
