@@ -6,6 +6,7 @@ Programs write into pipes of ours, and the package moves its stdout away from de
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -22,6 +23,7 @@ from lsp_server.agents.answers import Checked, Kernels, Ran, Verified
 from lsp_server.agents.programs import NotPossible, Program, Runner, Tell, settings_of
 from lsp_server.agents.reports import Run
 from lsp_server.cli.settings import ResolvedSettings
+from lsp_server.server.lifetime import on_signal
 from magpy_core import __version__
 
 INSTRUCTIONS = """\
@@ -55,6 +57,7 @@ Timeout = Annotated[float | None, Field(gt=0, description="Seconds after which t
 Steps = Annotated[int, Field(ge=0, description="Stop the program after so many optimizer steps; 0: run it to its end.")]
 Limit = Annotated[int, Field(ge=1, le=200, description="The most findings to return.")]
 
+_INTERRUPTED = 130
 _runner = Runner()
 _WITH_DETAILS = 100  # steps: details of a longer run take much memory
 
@@ -159,8 +162,14 @@ def server() -> MCPServer:
 
 
 def serve() -> None:
-    """Serves on stdin and stdout until the client closes them."""
-    asyncio.run(server().run_stdio_async())
+    """Serves on stdin and stdout until the client closes them, or a signal ends this process."""
+
+    async def until_the_end() -> None:
+        # At once: the thread that reads stdin can't be interrupted. Programs end with this process.
+        on_signal(lambda: os._exit(_INTERRUPTED))
+        await server().run_stdio_async()
+
+    asyncio.run(until_the_end())
 
 
 def _or_error(do: Callable[[], T]) -> T:

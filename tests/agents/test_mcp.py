@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -194,7 +195,8 @@ async def test_calls_wait_for_each_other_and_have_a_time_limit(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_client_that_leaves_ends_the_program_and_the_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signals", [False, True])
+def test_a_client_that_leaves_ends_the_program_and_the_server(tmp_path: Path, signals: bool) -> None:
     (tmp_path / "train.py").write_text("print('not a message', flush=True)\n" + SLEEPS)
     pids = tmp_path / "pids"
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -215,9 +217,12 @@ def test_a_client_that_leaves_ends_the_program_and_the_server(tmp_path: Path) ->
     while not pids.exists():
         assert server.poll() is None
         time.sleep(0.02)
-    server.stdin.close()
+    server.send_signal(signal.SIGINT) if signals else server.stdin.close()
     lines = server.stdout.read().splitlines()
-    assert server.wait(30) == 0 and _are_gone(pids)
+    assert server.wait(30) == (130 if signals else 0)
+    while not _are_gone(pids):  # the test's time limit ends it
+        time.sleep(0.02)
+    server.stdin.close()
     assert [json.loads(line)["jsonrpc"] for line in lines]
 
 

@@ -10,12 +10,13 @@ from click.testing import CliRunner
 
 from lsp_server.agents.fixes import Fixes
 from lsp_server.agents.programs import NotPossible, Program, settings_of
-from lsp_server.agents.reports import Run, checked
+from lsp_server.agents.reports import Run, checked, verified
 from lsp_server.cli.agents import SKILL
 from lsp_server.cli.follow import Finished
 from lsp_server.cli.main import cli
-from magpy_core.findings import Finding, Location, Position, Range, Report
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
 from magpy_core.findings.finding import Value
+from magpy_core.findings.report import Compared
 from magpy_core.runner.request import Outcome
 from tests.agents.connect import apply
 from tests.unit.project.test_words import found, sentences
@@ -75,6 +76,24 @@ def test_an_answer_has_the_most_severe_findings_and_a_limit(tmp_path: Path) -> N
     assert answer.findings_left_out == 7 and answer.facts == 1 and len(answer.findings[0].message) < 2000
     assert answer.problem == "The program failed." and answer.output == ["\N{REPLACEMENT CHARACTER}[1mlast words"]
     assert len(answer.model_dump_json(exclude_defaults=True)) < 5000
+
+
+def test_a_difference_decides_the_verdict(tmp_path: Path) -> None:
+    settings = settings_of("run", Program(str(tmp_path / "train.py"), [], None, None, 9, None), {"verify": "2"})
+
+    def verdict(*samples: Compared, graphs: int = 0, code: str = "") -> tuple[str, int, int]:
+        region = RegionSummary("net", "module", "net: Net", "", 1, calls=9, verified=graphs, samples=list(samples))
+        place = Location(str(tmp_path / "train.py"), Range(Position(0, 0), Position(0, 1)))
+        report = Report("train.py", regions=[region], findings=[Finding(code, "what", place)] if code else [])
+        finished = Finished(settings, Outcome("ok", 0, None, "", report), False)
+        answer = verified(Run(finished, time.time_ns(), limit=9))
+        return answer.verdict, answer.compared, answer.differ
+
+    assert verdict() == ("nothing compared", 0, 0)
+    assert verdict(graphs=2) == ("agrees", 0, 0)
+    assert verdict(Compared(3, 1e-7), Compared(5, 0.0, unchecked="too large")) == ("agrees", 1, 0)
+    assert verdict(Compared(3, 1e-7), Compared(5, 0.5, is_difference=True)) == ("differs", 2, 1)
+    assert verdict(graphs=2, code="MP914") == ("differs", 0, 0)
 
 
 def test_names_of_the_table_and_modules_are_programs(tmp_path: Path) -> None:
