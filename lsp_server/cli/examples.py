@@ -80,6 +80,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
         ("magpy-lsp cache load code.zip", "in a container's build, for example"),
         ("magpy-lsp cache load --python .venv/bin/python code.zip", "for that interpreter"),
     ),
+    "mcp": (
+        ("magpy-lsp mcp", "what a coding assistant starts"),
+        ("magpy-lsp mcp --skill", "prints a SKILL.md, for any assistant"),
+    ),
     "server": (
         ("magpy-lsp server", "what an editor starts"),
         ("magpy-lsp server --stdio", "the same, for clients that add this option"),

@@ -1,4 +1,4 @@
-"""``magpy-lsp explain``: prints finding codes as text, Markdown or JSON. Key function: explain."""
+"""``magpy-lsp explain``: prints finding codes as text, Markdown or JSON. Key functions: explain, named."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def explain(codes: tuple[str, ...], everything: bool, output_format: str, color:
         raise click.UsageError("Use either codes or --all, not both.")
     if not everything and not codes:
         raise click.UsageError("Name a code, as in `magpy-lsp explain MP102`, or use --all.")
-    wanted = list(REGISTRY.values()) if everything else _resolve(codes)
+    wanted = list(REGISTRY.values()) if everything else named(codes)
     if output_format == "json":
         click.echo(json.dumps([_as_json(code) for code in wanted], indent=2))
     elif output_format == "markdown":
@@ -39,7 +39,8 @@ def explain(codes: tuple[str, ...], everything: bool, output_format: str, color:
         _show(wanted, color, overview=everything)
 
 
-def _resolve(names: tuple[str, ...]) -> list[Code]:
+def named(names: tuple[str, ...]) -> list[Code]:
+    """The codes with these numbers, names or prefixes; a usage error if there are none."""
     by_name = {code.name: code for code in REGISTRY.values()}
     found: dict[str, Code] = {}
     for name in names:

@@ -167,7 +167,7 @@ class Runs:
             return [future.result() for future in futures]
 
     def _run_in_pool(self, effective: ResolvedSettings, shown: _ProgressDisplay) -> Finished:
-        output = _Tail()
+        output = Tail()
         handle = self._start(effective, stdin="null", stdout=output, stderr=output)
         if handle is None:
             return _not_started(effective)
@@ -200,7 +200,7 @@ def _not_started(effective: ResolvedSettings) -> Finished:
     return Finished(effective, Outcome("cancelled", None, None, "It was not started.", Report(effective.title)), True)
 
 
-class _Tail:
+class Tail:
     """Keeps the end of a program's output, both streams in one."""
 
     def __init__(self) -> None:
@@ -220,13 +220,18 @@ class _Tail:
             return b"".join(self._chunks)[-_OUTPUT_KEPT:]
 
 
+def last_lines(finished: Finished) -> list[str]:
+    """The end of a program's output, if that was not shown."""
+    return [clean(line) for line in finished.output.decode("utf-8", "replace").splitlines()[-_OUTPUT_LINES:]]
+
+
 def show_output(finished: Finished) -> None:
     """Prints the last lines of a program's output to stderr."""
-    lines = finished.output.decode("utf-8", "replace").splitlines()[-_OUTPUT_LINES:]
+    lines = last_lines(finished)
     if lines:
         click.echo(f"magpy-lsp: the last {count(len(lines), 'line')} of {finished.effective.title}:", err=True)
     for line in lines:
-        click.echo(f"    {clean(line)}", err=True)
+        click.echo(f"    {line}", err=True)
 
 
 class _ProgressDisplay(Protocol):

@@ -1,4 +1,7 @@
-"""``magpy-lsp kernels``: the kernels of a program on a device that it is compiled for. Key function: kernels."""
+"""``magpy-lsp kernels``: the kernels of a program on a device that it is compiled for.
+
+Key functions: kernels, settings_of.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from lsp_server.cli.settings import ResolvedSettings, resolve
 from lsp_server.formats import kernel_lines, kernels_json
 from lsp_server.formats import kernels as formats
 from lsp_server.formats.view import View, clean
-from magpy_core.findings import KernelLine, TargetReport
+from magpy_core.findings import KernelLine, Report, TargetReport
 
 _WITH_LINE = re.compile(r"(.+):(\d+)$")
 
@@ -35,26 +38,20 @@ _UNUSED: dict[str, Any] = {
 
 def kernels(args: list[str], options: Mapping[str, Any], launch: Launch = launch_run) -> int:
     """Runs the program and prints its kernels; returns the exit status."""
-    entrypoint, line = _split(options["entrypoint"], options["line"])
-    given = {**_UNUSED, **options, "entrypoint": entrypoint, "steps": _steps(options), "target_line": line}
-    settings = resolve("check", args, given)
-    if len(settings) > 1:
-        raise click.UsageError("Name one entrypoint: `kernels` shows one program.")
+    effective, line = settings_of(args, options)
     as_json = options["output_format"] == "json"
-    (effective,) = (replace(one, outputs=Outputs("json")) for one in settings)  # the program's output goes to stderr
     (run,) = Runs([effective], launch).follow()
     if status := _failed(run):
         return status
     report = run.outcome.report.kernels
     if report is None:
-        failures = [finding.message for finding in run.outcome.report.findings if finding.code in ("MP901", "MP904")]
-        for text in failures or ["The program ended before its graphs could be compiled for the target."]:
+        for text in why_none(run.outcome.report):
             click.echo(f"magpy-lsp: {clean(text)}", err=True)
         return 2
     if line is not None:
-        report = _only(report, *line)
+        report = only(report, *line)
         if not report.kernels:
-            click.echo(f"magpy-lsp: {_no_kernel(run.outcome.report.kernels, *line)}", err=True)
+            click.echo(f"magpy-lsp: {no_kernel(run.outcome.report.kernels, *line)}", err=True)
             for problem in report.problems:
                 click.echo(f"magpy-lsp: {clean(problem.region)} is not listed: {clean(problem.message)}", err=True)
             return 2
@@ -63,6 +60,22 @@ def kernels(args: list[str], options: Mapping[str, Any], launch: Launch = launch
         return 0
     _show(effective, run, report, with_source=line is not None)
     return 0 if report.kernels or not report.problems else 2
+
+
+def settings_of(args: list[str], options: Mapping[str, Any]) -> tuple[ResolvedSettings, tuple[str, int] | None]:
+    """The settings of the program's run, and the file and line whose kernels are wanted, if not all."""
+    entrypoint, line = _split(options["entrypoint"], options["line"])
+    given = {**_UNUSED, **options, "entrypoint": entrypoint, "steps": _steps(options), "target_line": line}
+    settings = resolve("check", args, given)
+    if len(settings) > 1:
+        raise click.UsageError("Name one entrypoint: `kernels` shows one program.")
+    return replace(settings[0], outputs=Outputs("json")), line  # the program's output goes to stderr
+
+
+def why_none(report: Report) -> list[str]:
+    """Why a report has no kernels."""
+    failures = [finding.message for finding in report.findings if finding.code in ("MP901", "MP904")]
+    return failures or ["The program ended before its graphs could be compiled for the target."]
 
 
 def _steps(options: Mapping[str, Any]) -> int:
@@ -92,7 +105,7 @@ def _failed(run: Finished) -> int:
     return run.outcome.cli_exit_code
 
 
-def _only(report: TargetReport, file: str, line: int) -> TargetReport:
+def only(report: TargetReport, file: str, line: int) -> TargetReport:
     """The kernels of one line. ``file``: an absolute path or the end of one."""
     found = [kernel for kernel in report.kernels if any(at.is_at(file, line) for at in kernel.lines)]
     costs = [cost for cost in report.lines if KernelLine(cost.file, cost.line).is_at(file, line)]
@@ -100,7 +113,8 @@ def _only(report: TargetReport, file: str, line: int) -> TargetReport:
     return replace(report, kernels=found, graphs=[], unfused=pairs, lines=costs)  # a graph has other kernels, too
 
 
-def _no_kernel(report: TargetReport | None, file: str, line: int) -> str:
+def no_kernel(report: TargetReport | None, file: str, line: int) -> str:
+    """Says that a line has none, and which lines have."""
     known = report.kernels if report is not None else []
     name = os.path.basename(file)
     lines = sorted({at.line for kernel in known for at in kernel.lines if os.path.basename(at.file) == name})

@@ -1,4 +1,5 @@
-"""The command ``magpy-lsp``: check, run, bisect, compile, kernels, init, demo, diff, explain, docs, doctor, cache, server.
+"""The command ``magpy-lsp``: check, run, bisect, compile, kernels, init, demo, diff, explain, docs, doctor, cache, mcp,
+server.
 
 Key function: main. Only click is imported here; each command imports what it needs. No command imports torch: the user's
 program runs in a separate process.
@@ -321,6 +322,19 @@ def cache_load(file: str, python: str | None) -> None:
     from lsp_server.cli.cache import load
 
     load(file, python)
+
+
+@cli.command(epilog=epilog("mcp"), short_help="Start the server for coding assistants (Model Context Protocol).")
+@click.option("--skill", is_flag=True, help="Print a SKILL.md that tells an assistant when and how to use MagPy, and exit.")
+def mcp(skill: bool) -> None:
+    """Start a server of the Model Context Protocol on stdin and stdout (coding assistants do this).
+
+    Its tools are check, explain, run, kernels and verify. All except explain execute the script that the assistant names;
+    nothing runs before. `magpy-lsp docs agents` says how to connect. Exit status: 2 the package mcp is missing.
+    """
+    from lsp_server.cli.agents import serve, show_skill
+
+    sys.exit(show_skill() if skill else serve())
 
 
 @cli.command(epilog=epilog("server"))

@@ -1,4 +1,4 @@
-"""``check`` and ``run``: run programs, report, and determine the exit status. Key functions: execute, exit_status.
+"""``check`` and ``run``: run programs, report, and determine the exit status. Key functions: execute, judge, exit_status.
 
 The report goes to stdout after the programs have ended, so it never interrupts a program's own output. The tool's own
 messages (progress, errors) go to stderr.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import click
 
@@ -42,8 +42,18 @@ def execute(effectives: Sequence[ResolvedSettings], launch: Launch = launch_run)
     return report_on(Runs(effectives, launch).follow())
 
 
-def report_on(runs: list[Finished]) -> int:
-    """Writes the report of the runs; returns the exit status."""
+@dataclass
+class Judged:
+    """Runs with what counts of them: ``report`` has the findings that are left of all of them, merged and sorted."""
+
+    programs: list[tuple[Finished, Report]]
+    report: Report
+    view: View
+    unneeded: list[Finding]
+
+
+def judge(runs: list[Finished]) -> Judged:
+    """Applies budgets, selection, comments and the baseline to the runs."""
     common = runs[0].effective
     view = View(
         fail_on=common.fail_on, docs_url=common.docs_url, selection=common.selection, in_detail=common.in_detail,
@@ -62,16 +72,24 @@ def report_on(runs: list[Finished]) -> int:
     if len(reports) > 1:
         view.programs = [(run.effective.title, own) for run, own in reports]
     report.findings = sorted(merged([*report.findings, *unneeded]), key=sort_key)
-    for run, own in reports:
+    return Judged(reports, report, view, unneeded)
+
+
+def report_on(runs: list[Finished]) -> int:
+    """Writes the report of the runs; returns the exit status."""
+    judged = judge(runs)
+    common, runs = runs[0].effective, [run for run, _ in judged.programs]
+    for run, own in judged.programs:
         _print_outcome(run, own, alone=len(runs) == 1)
     for sentence in next_commands(runs):
         click.echo(f"magpy-lsp: {clean(sentence)}", err=True)
     if not all(_has_no_report(run) for run in runs):
-        publish(common, report, view)
+        publish(common, judged.report, judged.view)
     if any(run.interrupted for run in runs):
         return INTERRUPTED
     statuses = {
-        exit_status(run.outcome, [*own.findings, *unneeded], common.fail_on, common.exit_zero) for run, own in reports
+        exit_status(run.outcome, [*own.findings, *judged.unneeded], common.fail_on, common.exit_zero)
+        for run, own in judged.programs
     }
     return next(status for status in _WORST_FIRST if status in statuses)
 

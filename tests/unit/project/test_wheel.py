@@ -59,6 +59,11 @@ def test_an_installed_package_shows_the_same_pages(installed: Path) -> None:
     assert {file.stem for file in (installed / "magpy_core/findings/codes").glob("*.md")} == set(REGISTRY)
 
 
+def test_the_skill_for_coding_assistants_is_in_it(installed: Path) -> None:
+    skill = Path("lsp_server/agents/SKILL.md")
+    assert (installed / skill).read_text(encoding="utf-8") == (ROOT / skill).read_text(encoding="utf-8")
+
+
 def test_the_site_is_in_the_wheel_exactly_if_it_was_built(installed: Path) -> None:
     opened = docs(installed, "cli", "--open")
     if (PACKAGE / "site" / "docs" / "cli.html").exists():

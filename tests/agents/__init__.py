@@ -1,0 +1,1 @@
+"""Tests of the server for coding assistants, with the client of the package ``mcp``."""
