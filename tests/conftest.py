@@ -1,4 +1,4 @@
-"""What holds for every test: the verifier of reference graphs is on, torch.compile is used last, and a limited time is spent on
+"""What holds for every test: the verifier of reference graphs is on, and torch.compile is used last. A limited time is spent on
 files in an order that changes with each commit.
 
 After torch.compile has run in a process, each recording there has to look through all code for the compiler's marks.
