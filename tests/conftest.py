@@ -1,5 +1,5 @@
-"""What holds for every test: the verifier of reference graphs is on, and torch.compile is used last. A limited time is spent on
-files in an order that changes with each commit.
+"""What holds for every test: the verifier of reference graphs is on, and torch.compile is used last. A limited time
+is spent on files in an order that changes with each commit.
 
 After torch.compile has run in a process, each recording there has to look through all code for the compiler's marks.
 Tests that use it are marked ``torch_compile`` and run at the end, so that the thousands of recordings before them don't.
