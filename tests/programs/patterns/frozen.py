@@ -17,7 +17,7 @@ from torch import nn
 
 def frozen(value: Any, inside: tuple[int, ...] = ()) -> Any:
     """Tensors with their dtype, shape and bytes; modules with parameters, buffers and gradients; objects with attributes."""
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)) and not isinstance(value, np.generic):
+    if value is None or (isinstance(value, (bool, int, float, complex, str, bytes)) and not isinstance(value, np.generic)):
         return type(value).__name__, repr(value)
     if isinstance(value, (np.ndarray, np.generic)):
         held = value.tolist() if value.dtype == object else value.tobytes()
