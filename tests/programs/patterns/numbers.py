@@ -1301,8 +1301,8 @@ def format_and_percent() -> Made:
         loss.backward()
         opt.step()
         n += 1
-        done = f"Train Epoch: {1} [{n * len(x)}/{240} ({100.0 * n / 30:.0f}%)]"
-        return "%s\tLoss: %.6f" % (done, loss.item())  
+        done = "Train Epoch: {} [{}/{} ({:.0f}%)]".format(1, n * len(x), 240, 100.0 * n / 30)
+        return "%s\tLoss: %.6f" % (done, loss.item())
 
     return step, lambda: (model, opt, n)
 
