@@ -1,5 +1,7 @@
 """Numbers of the program: counters, averages, rates and best values, wherever a program keeps them."""
 
+# mypy: disable-error-code="no-untyped-call"
+
 from __future__ import annotations
 
 import csv

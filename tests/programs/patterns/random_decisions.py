@@ -1,5 +1,7 @@
 """Decisions that random numbers of Python, NumPy and torch make: augmentations, dropped layers, sampled batches."""
 
+# mypy: disable-error-code="no-untyped-call"
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """Schedules, optimizers and what else stands between a gradient and its parameter."""
 
+# mypy: disable-error-code="no-any-return,union-attr,operator,misc,arg-type"
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """Data structures, objects and control flow that training steps are written with."""
 
+# mypy: disable-error-code="var-annotated,no-any-return,union-attr,operator"
+
 from __future__ import annotations
 
 import contextlib
