@@ -264,9 +264,9 @@ def lbfgs_closure() -> Made:
             opt.zero_grad()
             loss = F.mse_loss(model(x), y)
             loss.backward()
-            return loss
+            return loss  # type: ignore[return-value]
 
-        return opt.step(closure).item()  # type: ignore[attr-defined]
+        return opt.step(closure).item()
 
     return step, lambda: (model, opt)
 

@@ -127,7 +127,7 @@ def _run(pattern: Pattern, prepare: Callable[[Any], Any], after: Callable[[int],
     streams = torch.get_rng_state(), random.getstate(), np.random.get_state()
     run.end = frozen((state(), given, streams))
     out.flush()
-    run.output = out.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    run.output = out.buffer.getvalue().decode()
     return run
 
 
