@@ -174,7 +174,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", default="", help="some, separated by commas")
     parser.add_argument("--kind", choices=KINDS)
-    parser.add_argument("--backend", default="eager")
+    parser.add_argument("--backend", default="eager", help="with another one, a difference may be rounding")
     parser.add_argument("--markdown", action="store_true", help="a table")
     options = parser.parse_args()
     os.environ.setdefault("MAGPY_COMPILE", "foreground")
