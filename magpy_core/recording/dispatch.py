@@ -27,7 +27,7 @@ from magpy_core.recording.outside import Outside
 from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.draws import stream_of
+from magpy_core.refgraph.draws import method_of_stream, stream_of
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.stand_in import StandIn, call_of
 
@@ -82,7 +82,9 @@ class Dispatch(Tracker):
         if stream_of(fn) is not None and self.outside.draw(site, fn, args, kwargs):
             return
         if tp is types.FunctionType:
-            self.calls.python.call(site, fn, args, kwargs)
+            method = method_of_stream(fn, args)
+            if method is None or not self.outside.draw(site, method, args[1:], kwargs):
+                self.calls.python.call(site, fn, args, kwargs)
         elif tp is types.MethodType:
             node = self.refgraph.node(fn)
             if node is not None:

@@ -28,7 +28,7 @@ from magpy_core.recording.facts.arrays import numpy_errors
 from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.draws import is_module_stream, is_seed
+from magpy_core.refgraph.draws import is_in_python, is_module_stream, is_seed
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
@@ -143,6 +143,8 @@ class Outside(Tracker):
         # the draws are made before everything else, so their arguments are fixed
         self.basics.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
+        if is_in_python(fn):
+            self.basics.pauses.during_call()
         source = self.sources.make("draw", base, copy.deepcopy((len(self.ledger.draws), fn.__name__, args, kwargs)))
         self.basics.stack.expect(
             lambda result: self.drawn(site, source, fn, result), self.access.callbacks.unobservable(site, fn)

@@ -16,23 +16,54 @@ from magpy_core.refgraph.kinds import is_a
 
 # Methods that draw a number, or (NumPy) an array of numbers.
 _PYTHON = frozenset({"random", "getrandbits"})
+# Of `random.Random`, written in Python: how often they ask for a number depends on the numbers that they get.
+_IN_PYTHON = frozenset(
+    getattr(random.Random, name)
+    for name in ("_randbelow", "betavariate", "gammavariate", "gauss", "normalvariate", "lognormvariate", "vonmisesvariate")
+)
 _NUMPY = frozenset({
     "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint", "beta", "binomial",
     "exponential", "gamma", "poisson", "laplace", "lognormal", "geometric", "triangular", "standard_exponential",
-    "choice", "permutation", "multinomial", "dirichlet", "random_integers", "multivariate_normal",
+    "choice", "permutation", "multinomial", "dirichlet", "random_integers", "multivariate_normal", "integers",
 })  # fmt: skip
 
 
 def _numpy_stream(owner: Any) -> bool:
     mtrand = sys.modules.get("numpy.random.mtrand")
-    return mtrand is not None and type(owner) is mtrand.RandomState
+    return mtrand is not None and (type(owner) is mtrand.RandomState or _is_generator(owner))
+
+
+def _is_generator(stream: Any) -> bool:
+    """Whether this is what ``numpy.random.default_rng()`` returns."""
+    module = sys.modules.get("numpy.random._generator")
+    return module is not None and type(stream) is module.Generator
+
+
+def _state(stream: Any) -> Any:
+    if type(stream) is random.Random:
+        return stream.getstate()
+    return stream.bit_generator.state if _is_generator(stream) else stream.get_state(legacy=False)
+
+
+def method_of_stream(fn: Any, args: tuple[Any, ...]) -> Any:
+    """The bound method if ``fn`` is a method of a random stream that is written in Python, and ``args`` begin with the
+    stream; None for any other function."""
+    is_known = fn in _IN_PYTHON and bool(args) and type(args[0]) is random.Random
+    return types.MethodType(fn, args[0]) if is_known else None
+
+
+def is_in_python(fn: Any) -> bool:
+    """Whether a method that draws is written in Python."""
+    return type(fn) is types.MethodType
 
 
 def stream_of(fn: Any) -> Any:
-    """The stream from which a bound native method draws; None for any other function."""
+    """The stream from which a bound method draws; None for any other function."""
     if not is_a(fn, (types.BuiltinMethodType, types.MethodType)):
         return None
     owner = fn.__self__
+    if type(owner) is random.Random and getattr(fn, "__func__", None) in _IN_PYTHON:
+        return owner
     name = fn.__name__
     if is_a(owner, _random.Random):
         # a subclass may keep its state somewhere else
@@ -57,7 +88,7 @@ def draw(stream: Any, key: tuple[int, str, tuple[Any, ...], dict[str, Any]], bef
     if type(stream) is not random.Random and not _numpy_stream(stream):
         raise LookupError("another kind of stream")
     if all(known is not stream for known, _ in before):
-        before.append((stream, stream.get_state(legacy=False) if _numpy_stream(stream) else stream.getstate()))
+        before.append((stream, _state(stream)))
     _, method, args, kwargs = key
     return getattr(stream, method)(*args, **kwargs)
 
@@ -65,7 +96,9 @@ def draw(stream: Any, key: tuple[int, str, tuple[Any, ...], dict[str, Any]], bef
 def rewind_streams(before: list[tuple[Any, Any]]) -> None:
     """Restore the state of every stream before its first draw."""
     for stream, state in before:
-        if _numpy_stream(stream):
-            stream.set_state(state)
-        else:
+        if type(stream) is random.Random:
             stream.setstate(state)
+        elif _is_generator(stream):
+            stream.bit_generator.state = state
+        else:
+            stream.set_state(state)

@@ -348,3 +348,53 @@ def change_inner_state():
     global state
     version, words, gauss = state
     state = version, (*words[:3], words[3] ^ 255, *words[4:]), gauss
+
+
+# === draw_below: calls=10
+def region(x):
+    left = random.randint(0, 4)
+    return x.repeat(1, 3)[:, left : left + 4] * left
+
+
+# === draw_by_rejection: calls=8
+def region(x):
+    return x * random.betavariate(0.4, 0.4) + random.gammavariate(2.0, 1.0) - random.vonmisesvariate(1.0, 2.0)
+
+
+# === draw_pairs_of_normal_numbers: calls=8
+def region(x):
+    return x * random.gauss(0.0, 1.0) + random.normalvariate(1.0, 2.0)
+
+
+# === draw_from_a_stream_of_the_program: calls=8
+stream = random.Random(3)
+
+
+def region(x):
+    return x * stream.randint(1, 6) + stream.betavariate(2.0, 3.0)
+
+
+# === draw_from_a_generator: calls=8
+generator = np.random.default_rng(3)
+
+
+def region(x):
+    return x * generator.normal(1.0, 0.1) + generator.random()
+
+
+# === draw_from_a_stream_made_inside: calls=4
+def region(x):
+    own = random.Random(5)
+    return x * own.randint(1, 6) + own.betavariate(2.0, 3.0)
+
+
+# === draw_that_decides_after_rejections: calls=10
+def region(x):
+    if random.randint(0, 2) == 0:
+        return x * 2
+    return x + random.randrange(5)
+
+
+# === draw_by_native_code: calls=8
+def region(x):
+    return x * sum(map(random.randint, (0, 0), (5, 9)))
