@@ -19,6 +19,15 @@ from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import slot_name
 
 
+def _is_appended(node: Node, key: int) -> bool:
+    """Whether ``values[key]``, counted from the end, is what the region has appended, however long the list was before."""
+    added = node.appended
+    if not (node.kind in (kinds.LIST, kinds.DEQUE) and -len(added) <= key < 0):
+        return False
+    only_appends = all(op in ("append", "extend") for op, _ in node.forced)
+    return only_appends and natives.item(node.obj, key) is added[key]
+
+
 class Items(AccessTracker):
     """Handlers of item reads."""
 
@@ -106,6 +115,8 @@ class Items(AccessTracker):
         size = natives.length(obj)
         if lookup.overrides(type(obj), "__getitem__"):
             return  # reads of the Python method are observed
+        if type(key) is int and _is_appended(node, key):
+            return
         if type(key) is int and -size <= key < size and self._is_set_only_by_index(node):
             place = key % size
             if not {slot_name(place), slot_name(place - size)} & node.noted.keys():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import functools
 import heapq
@@ -125,6 +126,31 @@ def test_an_element_that_was_moved_is_never_stale(move: int, first: bool) -> Non
     pair_of.calls(
         *[(X, given) for given in ([3, 1, 2, 0], None, None, [1, 1, 2, 1], None, [1, 1, 2, 5], None, [9, 1, 2, 5])]
     )
+
+
+_APPENDS: dict[str, tuple[Callable[[Any, float], Any], bool]] = {  # and whether other calls are served
+    "last": (lambda v, x: v.append(x) or v[-1], True),
+    "last but one": (lambda v, x: v.append(x) or v.append(x + 1) or v[-2], True),
+    "extended": (lambda v, x: v.extend([x, x * 2]) or v[-2], True),
+    "an element from before": (lambda v, x: v.append(x) or v[-2], False),
+    "taken away": (lambda v, x: v.append(x) or (v.pop() and v[-1]), True),
+    "moved": (lambda v, x: v.append(x) or v.rotate(1) if hasattr(v, "rotate") else v.reverse() or v[-1], False),
+    "set": (lambda v, x: v.append(x) or v.__setitem__(-1, x + 5) or v[-1], False),
+}
+
+
+@pytest.mark.parametrize("kind", [list, lambda v: collections.deque(v, maxlen=4)], ids=["list", "deque"])
+@pytest.mark.parametrize("name", _APPENDS)
+def test_what_was_appended_is_read_from_the_end(kind: Callable[[Any], Any], name: str) -> None:
+    body, is_served = _APPENDS[name]
+
+    def make() -> Any:
+        held = kind([1.0])
+        return (lambda x, value: (x, body(held, value))), held
+
+    p = Pair(make)
+    p.calls(*[(X, value) for value in (1.0, 2.0, 2.0, 5.0, 7.0, 1.0, 1.0, 8.0, 9.0, 3.0, 2.0, 2.0, 4.0)])
+    assert not is_served or p.counts == (2, 11)
 
 
 def test_a_counter_in_a_global() -> None:
