@@ -17,14 +17,15 @@ DECISION = Failure("MP201", "a branch on tensor data or a random number", "as ca
 def closest_failures(
     captures: Iterable[Capture], args: tuple[Any, ...], kwargs: dict[str, Any], learned: Learned
 ) -> list[Failure]:
-    """The failed guards of the capture that has fewest of them. One that only numbers and dimensions keep from fitting that
-    are not known to vary yet comes first: with these varying, no other path need be captured."""
+    """The failed guards of the capture that has fewest of them; where all guards of one hold, a decision went the other way.
+    One that only numbers and dimensions keep from fitting that are not known to vary yet comes first: with these varying, no
+    other path need be captured."""
     found = [capture.guards.explain(args, kwargs, global_ok=capture.globals_hold()) for capture in captures]
 
     def distance(failures: Sequence[Failure]) -> tuple[bool, int]:
-        return not all(_is_news(failure, learned) for failure in failures), len(failures)
+        return not (failures and all(_is_news(failure, learned) for failure in failures)), len(failures)
 
-    return min((failures for failures in found if failures), key=distance, default=[DECISION])
+    return min(found, key=distance, default=[]) or [DECISION]
 
 
 def lasting_failure(newest: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], learned: Learned) -> Failure | None:
