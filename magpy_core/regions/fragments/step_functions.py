@@ -85,7 +85,8 @@ class StepFunctions:
         return found
 
     def settle(self, *, finally_: bool = False) -> None:
-        """End the trials that are decided. ``finally_``: the program has ended, and a capture is enough."""
+        """End the trials that are decided. ``finally_``: the program has ended, and a capture is enough, or that no other
+        region shows its calls."""
         for function in self._all:
             region = function.region
             if not function.is_on_trial:
@@ -99,7 +100,7 @@ class StepFunctions:
                 function.failed = list({finding.key: finding for finding in failed}.values())  # one of several paths
                 self._without_forward_pass(function)
                 self._notify(function.failed)
-            elif region.hits or (finally_ and region.captures):
+            elif region.hits or (finally_ and (region.captures or (region.calls and not function.parts))):
                 function.is_on_trial = False
                 region.log.listeners = self._listeners
                 self._notify(region.findings.values())
