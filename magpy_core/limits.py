@@ -123,6 +123,23 @@ class Limits:
     bisect_seconds: float = _limit(180.0, "seconds", "in which the smallest part that differs is looked for")
     verify_memory: float = _limit(0.1, "of the free memory", "that copies of what a graph writes may take")
 
+    # -- comparing whole runs of a program (runner/recorder.py, runner/working_copy.py, verification/runs)
+    noisy_programs: int = _limit(
+        3,
+        "eager runs with noise",
+        "one may by chance be close to the run without; the last separates equal values; made only while one is needed",
+    )
+    kept_states: int = _limit(
+        2**30,
+        "bytes of states that a run saves",
+        "parameters after a few steps show when a difference began; the last is kept",
+    )
+    copied_bytes: int = _limit(2**28, "bytes of a working folder", "copied for each run in about a second")
+    copied_files: int = _limit(20_000, "files of a working folder", "copied for each run in some seconds")
+    chaos: float = _limit(
+        0.1, "of the norm of all parameters", "rounding noise that changes them by more leaves little to compare with"
+    )
+
     def rows(self) -> Iterator[tuple[str, float, str, str]]:
         """Name, value, unit and reason of each."""
         for one in fields(self):

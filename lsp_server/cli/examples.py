@@ -32,6 +32,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
         ("magpy-lsp bisect train.py --lr 3", "each call of the first 50 steps"),
         ("magpy-lsp bisect --steps 0 --into reports train.py", "the whole run"),
     ),
+    "verify": (
+        ("magpy-lsp verify --steps 50 train.py --lr 3", "the first 50 steps"),
+        ("magpy-lsp verify --format json train.py", "the whole program; JSON"),
+    ),
     "kernels": (
         ("magpy-lsp kernels train.py", "for an H100"),
         ("magpy-lsp kernels --target cuda:sm_80 train.py:42", "of a line, for an A100"),

@@ -1,5 +1,5 @@
-"""The command ``magpy-lsp``: check, run, bisect, compile, kernels, init, demo, diff, explain, docs, doctor, cache, mcp,
-server.
+"""The command ``magpy-lsp``: check, run, bisect, verify, compile, kernels, init, demo, diff, explain, docs, doctor, cache,
+mcp, server.
 
 Key function: main. Only click is imported here; each command imports what it needs. No command imports torch: the user's
 program runs in a separate process.
@@ -29,6 +29,7 @@ from lsp_server.cli.options import (
     live_option,
     mode_option,
     note_on_arguments,
+    paired_options,
     program_options,
     ptx_option,
     python_option,
@@ -112,6 +113,29 @@ def bisect(folder: str, **options: Any) -> None:
     steps = 50 if options["steps"] is None else options["steps"]
     verify = f"bisect:{os.path.abspath(folder)}"
     _program("run", {**options, "steps": steps, "verify": verify, "compile": "foreground", "live": False})
+
+
+@cli.command(
+    cls=ProgramCommand,
+    epilog=epilog(
+        "verify",
+        "Exit status: 0 equal, or equal up to rounding; 1 compiled code differs; 2 a run failed, or nothing could be "
+        "compared; 130 interrupted.",
+    ),
+    short_help="Compare a compiled run with eager mode, from start to end.",
+)
+@paired_options
+def verify(**options: Any) -> None:
+    """Run a program compiled and in eager mode, and compare their states, printed lines and files.
+
+    The verdict is equal (bit by bit), equal up to rounding, or the first difference. How much rounding changes this program
+    is measured: where the runs differ, eager runs with rounding noise follow. Each run works in a fresh copy of the working
+    folder. The program's random seeds must be fixed.
+    """
+    from lsp_server.cli.verify import verify as compare
+
+    note_on_arguments(click.get_current_context())
+    sys.exit(compare(click.get_current_context().meta[PROGRAM_ARGS], options))
 
 
 @cli.command(

@@ -356,6 +356,34 @@ def compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def paired_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of ``verify``."""
+    decorators: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        click.argument("entrypoint", required=False),
+        click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does."),
+        steps_option("0"),
+        mode_option,
+        click.option(
+            "--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True
+        ),
+        click.option(
+            "--in-place",
+            is_flag=True,
+            help="Run in the working folder, not in a copy: for programs that need its path. Files are not compared.",
+        ),
+        click.option("--keep", metavar="DIR", help="Keep what the runs have left in DIR: states, output, files."),
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop a run after this time."
+        ),
+        click.option("--cwd", type=click.Path(exists=True, file_okay=False), help="The directory to run the program in."),
+        python_option,
+        color_option,
+    ]  # fmt: skip
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
 def fail_on_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
         "--fail-on",

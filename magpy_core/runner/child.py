@@ -27,6 +27,7 @@ from magpy_core.runner.loops import Loops
 from magpy_core.runner.monitoring import Monitoring
 from magpy_core.runner.named import NamedRegions
 from magpy_core.runner.protocol import error_message
+from magpy_core.runner.recorder import Recorder
 from magpy_core.runner.request import SESSIONS
 from magpy_core.runner.sources import Sources
 from magpy_core.runner.steps import StepClock, StopAfterSteps
@@ -60,10 +61,9 @@ class _Program:
         self._request = request
         self._channel = channel
         self._failed = False
+        self._recorder: Recorder | None = None
         self.entry = Entrypoint(request["script"], request["module"], request["args"])
-        self.clock = StepClock(
-            request["steps"], lambda: channel.send({"type": "stopping"}), self._end_now, request["stop_grace"]
-        )
+        self.clock = StepClock(request["steps"], self._stopping, self._end_now, request["stop_grace"])
         stem = self.entry.stem
         aliases = [stem, stem.removesuffix(".__main__")]
         self._named = NamedRegions(request["regions"], lambda *defined: self._discovery.wrap(*defined), aliases)
@@ -81,6 +81,12 @@ class _Program:
 
     # -- running
 
+    def _stopping(self) -> None:
+        """The steps are done; the program is about to be interrupted."""
+        if self._recorder is not None:
+            self._recorder.ended(itself=False)
+        self._channel.send({"type": "stopping"})
+
     def run(self) -> None:
         self._install()
         self._channel.send({"type": "started"})
@@ -90,6 +96,8 @@ class _Program:
             self.entry.run()
         except BaseException as exc:
             ended = exc
+        if self._recorder is not None:
+            self._recorder.ended(itself=not self.clock.stopped)
         if ended is None or self.clock.stopped or isinstance(ended, SystemExit):
             self.monitoring.compile_for_target()
         # Outside the `except`: the program's excepthook must not see an exception being handled.
@@ -121,6 +129,9 @@ class _Program:
         self._sources.report_to(self.monitoring.add)
         self.clock.on_step = self.monitoring.stepped
         self._discovery = Discovery(self.monitoring)
+        self._recorder = Recorder(self._request["record"]) if self._request.get("record") else None
+        if self._recorder is not None:
+            self._recorder.watch(self.clock, self._discovery)
         atexit.register(self._ended)  # registered first, so called last: the program's own atexit functions count
         os.register_at_fork(after_in_child=self._forked)
         # On the supervisor's signal, writes every thread's stack to the parent, even while C code hangs.
@@ -132,11 +143,14 @@ class _Program:
 
     def _torch_imported(self) -> None:
         self._discovery.install()
+        if self._recorder is not None:
+            self._recorder.torch_was_imported()
         if self._loops is not None:
             self._discovery.find_or_none(self._loops.torch_was_imported)
 
     def _forked(self) -> None:
         self.clock.limit = 0
+        self.clock.before_call = self._recorder = None
         self.monitoring.abandon()
 
     def _thread_failed(self, args: Any) -> None:

@@ -56,6 +56,7 @@ class Discovery:
         self._wrappers: weakref.WeakSet[Any] = weakref.WeakSet()
         """Regions of optimizers that call the step of another one."""
         self._plain: Callable[[], bool] = lambda: False
+        self.on_optimizer: Callable[[Any], None] = lambda optimizer: None
         self._step_functions = StepFunctions(self)
         self.rest = Rest(self._clock, lambda: monitoring.calm_session)
         monitoring.before_report = lambda: self._count(self.rest.end)
@@ -66,6 +67,8 @@ class Discovery:
         """Calls an outermost region."""
         timeline = self._monitoring.timeline
         outer = getattr(self._local, "called", None)  # a region that is cut: what it calls may be regions
+        if outer is None:
+            self._clock.calls()
         self._step_functions.enters()
         self._local.called = region
         was_nested, self._local.is_nested = getattr(self._local, "is_nested", False), outer is not None
@@ -236,6 +239,8 @@ class Discovery:
         """A plain call, because the engine is not available; the program still ends after its steps."""
         if getattr(self._local, "in_module", False):
             return original(module, *args, **kwargs)
+        if self._ends_call():
+            self._clock.calls()
         self._local.in_module = True
         try:
             out = original(module, *args, **kwargs)
@@ -285,6 +290,7 @@ class Discovery:
         @functools.wraps(constructor)
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             self._clock.has_optimizer = True  # module calls before its first step are not steps
+            self.on_optimizer(optimizer)
             constructor(optimizer, *args, **kwargs)
 
         base.__init__ = __init__
@@ -323,6 +329,8 @@ class Discovery:
             if self._gives_way(region, args, kwargs):
                 region.calls += 1
                 region = None
+        if region is None and self._ends_call() and (is_outermost or not self._monitoring.active):
+            self._clock.calls()
         self._local.step = _Step(args[0] if args else None, self._optimizers.get(args[0]) if args else None)
         try:
             out = func(*args, **kwargs) if region is None else self._call(region, args, kwargs)

@@ -107,13 +107,16 @@ class Monitoring:
         module, _, attribute = self._request["session_factory"].partition(":")
         factory = getattr(importlib.import_module(module), attribute)
         engine: dict[str, Any] = {}
-        compiled = {"mode": "compiled", "backend": self._request["backend"], "measure": True}
+        # A run that is compared is not timed: compiled code is used wherever possible, and draws eager mode's numbers.
+        is_compared = bool(self._request.get("record"))
+        compiled = {"mode": "compiled", "backend": self._request["backend"], "measure": not is_compared}
         if self._request["session_factory"] == SESSIONS["magpy"]:
             compiled["background"] = self._request["compile"] == "background"
             compiled["ahead"] = self._request["compile"] == "ahead"
             compiled["on_compiling"] = self._forward.compiling
             compiled["compile_mode"] = self._request.get("compile_mode", "default")
             compiled["command"] = self._command()
+            compiled["same_random"] = is_compared
             compiled["verify"] = self._request.get("verify", "first")
         if self.finds_step_functions:
             engine["on_left"] = self.on_left
@@ -197,7 +200,8 @@ class Monitoring:
     @property
     def calm_session(self) -> Any:
         """The session, if calls may be left unwatched: for no one who wants to see each of them."""
-        every = self.timeline is not None or self.clock.limit or not (self.compiles and self.finds_step_functions)
+        every = self.timeline is not None or self.clock.limit or self._request.get("record")
+        every = every or not (self.compiles and self.finds_step_functions)
         return self._session if self.active and not every else None
 
     def _send_report(self, entrypoint: str) -> None:

@@ -1,10 +1,10 @@
-"""What to run and how it ended. Key types: RunRequest, Outcome. Pure data; imports only the standard library."""
+"""What to run and how it ended. Key types: RunRequest, Record, Outcome. Pure data; imports only the standard library."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from magpy_core.targets.devices import DEVICES as DEVICES
@@ -23,6 +23,7 @@ Kind: TypeAlias = Literal["ok", "failed", "killed", "timeout", "cancelled", "bad
 SESSIONS = {
     "magpy": "magpy_core.regions.session:Session",
     "dynamo": "magpy_core.dynamo.session:DynamoSession",
+    "eager": "magpy_core.runner.eager_session:EagerSession",
 }
 """The session factory of each engine."""
 
@@ -31,7 +32,18 @@ COMPILER_SESSION = SESSIONS["dynamo"]
 program compiles itself are reported too. Other sessions begin with the first call of a region."""
 
 _OF_CHILD = ("mode", "script", "module", "args", "steps", "backend", "compile", "compile_mode", "cache_limit", "target",
-             "target_line", "verify", "regions", "call_policy", "stop_grace", "details", "session_factory")  # fmt: skip
+             "target_line", "verify", "regions", "call_policy", "stop_grace", "details", "record",
+             "session_factory")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run saves of its state, in files in ``folder``. ``steps``: after which steps, in addition to the end; None:
+    1, 2, 4, 8, ... ``noise``: the seed of rounding noise in all operations; None: no noise."""
+
+    folder: str
+    steps: list[int] | None = None
+    noise: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,8 @@ class RunRequest:
     ``magpy_core.compile(mode=...)``. ``verify``: which calls of compiled code are compared with eager mode (``first``,
     ``off``, ``on``, ``strict`` or a number: one in so many). ``target``: the device that the captures are compiled for
     after the run (``cuda:sm_90``); empty: none. ``target_line``: only the kernels of this line are (an absolute path or its
-    end, and a number from 1).
+    end, and a number from 1). ``record``: the state is saved, to be compared with that of another run, and the program is
+    stopped before the first call after its last step, not in the middle of what follows the step.
     """
 
     mode: Literal["check", "run"] = "check"
@@ -73,6 +86,7 @@ class RunRequest:
     verify: str = "first"
     target: str = ""
     target_line: tuple[str, int] | None = None
+    record: Record | None = None
     session_factory: str = SESSIONS["magpy"]
 
     @property
@@ -94,7 +108,9 @@ class RunRequest:
 
     def to_child(self) -> dict[str, Any]:
         """The child's part of the request, as JSON."""
-        more = {"entrypoint": self.entrypoint, "file": self.file, "line_buffered": callable(self.stdout)}
+        more: dict[str, Any] = {"entrypoint": self.entrypoint, "file": self.file, "line_buffered": callable(self.stdout)}
+        if self.record is not None:
+            more["record"] = asdict(self.record)
         return {name: getattr(self, name) for name in _OF_CHILD} | more
 
 

@@ -60,14 +60,21 @@ class StepClock:
     ) -> None:
         self._on_stop, self._end, self._grace = on_stop, end, grace
         self.on_step: Callable[[int], None] = lambda n: None
+        self.before_call: Callable[[], None] | None = None
+        """Called before an outermost call, which is then where the program stops; None: it stops right after its step."""
         self.limit = self._next_stop = limit
         self.optimizer_steps = self.module_calls = self._stops = self._unannounced = 0
-        self.has_optimizer = self.stopped = False
+        self.has_optimizer = False
         self.has_trained: bool | None = None
         """Whether there was a backward pass; None: not known."""
         self.optimizer: Hashable = None
         """Tells apart whose steps they are: of which optimizer, or in calls of which region."""
         self.marks = Marks()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the program has been interrupted."""
+        return self._stops > 0
 
     @property
     def count(self) -> int:
@@ -111,15 +118,24 @@ class StepClock:
         self.marks.mark("last_step", again=True)
         self.on_step(self.count)
 
+    def calls(self) -> None:
+        """An outermost call is about to begin."""
+        if self.before_call is not None:
+            self.before_call()
+            self._check()
+
     def check(self) -> None:
         """Raises StopAfterSteps if the requested steps are done."""
+        if self.before_call is None:
+            self._check()
+
+    def _check(self) -> None:
         if not self.limit or self.count < self._next_stop:
             return
         # A program's `finally` may call a module again: don't interrupt it again.
         self._next_stop = self.count + (1 if self.has_optimizer else self.limit)
         self._stops += 1
-        if not self.stopped:
-            self.stopped = True
+        if self._stops == 1:
             self._on_stop()
             timer = threading.Timer(self._grace, self._end)
             timer.daemon = True

@@ -35,7 +35,7 @@ class Noisy(torch.fx.Interpreter):
         given = _tensors(self.map_nodes_to_values([node for node in n.all_input_nodes], n))
         memory = {storage_key(value) for value in given}
         writes = bool(changed(n))
-        summands = _summands([*given, *_tensors([result])])
+        summands = summands_of([*given, *_tensors([result])])
 
         def after(value: Any) -> Any:
             return self._after(value, memory, summands, writes=writes) if isinstance(value, torch.Tensor) else value
@@ -47,7 +47,7 @@ class Noisy(torch.fx.Interpreter):
         args, kwargs = super().fetch_args_kwargs_from_env(n)
         if n.op not in ("call_function", "call_method") or changed(n) or not combines_elements(operator_name(n)):
             return args, kwargs
-        units = _unequal(_summands(_tensors(self.map_nodes_to_values([node for node in n.all_input_nodes], n))))
+        units = units_of_each(summands_of(_tensors(self.map_nodes_to_values([node for node in n.all_input_nodes], n))))
         kept = set(written(n))  # running statistics
 
         def load(node: torch.fx.Node) -> Any:
@@ -104,7 +104,7 @@ class Noisy(torch.fx.Interpreter):
         return torch.where(torch.isfinite(value) & (value != value.round()), noise, torch.zeros_like(noise))
 
 
-def _summands(tensors: Sequence[torch.Tensor]) -> int:
+def summands_of(tensors: Sequence[torch.Tensor]) -> int:
     """How many elements an operation on these tensors, or its gradient, may add up to one: as many as one of them is long,
     or as elements share one of the smallest."""
     sizes = [tensor.numel() for tensor in tensors if tensor.ndim and tensor.numel() > 1]
@@ -117,7 +117,7 @@ def _equal(summands: int) -> float:
     return max(1.0, LIMITS.noise_of_sums * min(summands, LIMITS.most_summands))
 
 
-def _unequal(summands: int) -> float:
+def units_of_each(summands: int) -> float:
     """Units in the last place of each summand, which explain how the sum is rounded where summands cancel."""
     return max(1.0, 2 * LIMITS.noise_of_sums * math.sqrt(min(summands, LIMITS.most_summands)))
 
