@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -51,3 +53,13 @@ def test_a_difference_is_found(what: str) -> None:
         return step, lambda: torch.tensor(-0.0 if what == "state" and other else 0.0)
 
     assert len(measure(Pattern("differs", "numbers", make)).wrong) == 1  # type: ignore[arg-type]
+
+
+def test_the_page_names_what_is_not_served() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "patterns.md").read_text(encoding="utf-8")
+    before, _, rest = page.partition("## Not served yet")
+    not_served, _, served = rest.partition("## Served")
+    named = re.compile(r"`(\w+)`")
+    assert set(named.findall(not_served)) - {"match"} == set(NOT_YET)
+    assert set(named.findall(served)) == set(PATTERNS) - set(NOT_YET)
+    assert f"{len(PATTERNS) - len(NOT_YET)} of {len(PATTERNS)}" in before
