@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.fused_updates import elementary
 from magpy_core.backends.emitter import Emitter, Scalar
 from magpy_core.backends.scalar_math import DTYPE
 from magpy_core.opgraph.functions import operator_name
@@ -37,7 +38,7 @@ _ROUNDS = {"add", "sub", "pow", "remainder", "fmod"}
 _IN_PLACE_OPERATORS = {"iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod", "idiv"}
 _REVERSED = {"radd", "rsub", "rmul", "rtruediv", "rdiv", "rpow", "rfloordiv", "rmod"}
 #: Operations whose tensor overload takes the number unchanged.
-_TAKES_TENSOR = {"_fused_adam_", "_fused_adamw_", "_fused_sgd_"}
+_TAKES_TENSOR = {"_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"}
 
 #: Operations that make a tensor of numbers, or of nested lists of them: symbols would become constants.
 MAKE_TENSOR = ("tensor", "as_tensor", "scalar_tensor")
@@ -55,7 +56,7 @@ def lower_operation(emit: Emitter, node: torch.fx.Node, args: tuple[Any, ...], k
     """
     name = operator_name(node)
     if name in _TAKES_TENSOR:
-        return _takes_tensor(emit, node.target, args, kwargs)
+        return _takes_tensor(emit, elementary(name), args, kwargs)
     if name.startswith("_foreach_"):
         return _foreach(emit, name.removeprefix("_foreach_"), args, kwargs, expected)
     if name == "setitem":

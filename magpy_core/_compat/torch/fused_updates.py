@@ -2,7 +2,7 @@
 
 torch's kernels have no shape function, or none that functionalizes on the CPU. Each function repeats the kernel
 (``aten/src/ATen/native/cpu/Fused*Kernel.cpp``): with ``found_inf`` it changes nothing where that is 1, and with
-``grad_scale`` it stores the unscaled gradients. Key name: FUSED_UPDATES, for ``make_fx``.
+``grad_scale`` it stores the unscaled gradients. Key names: FUSED_UPDATES, for ``make_fx``; elementary.
 """
 
 from __future__ import annotations
@@ -105,3 +105,9 @@ FUSED_UPDATES: dict[Any, Callable[..., Any]] = {
     if (packet := getattr(torch.ops.aten, name, None)) is not None
     for overload in packet.overloads()
 }
+
+
+def elementary(name: str) -> Callable[..., None]:
+    """The update that a kernel makes, for a learning rate that is a tensor: torch has no shape function for that. Raises
+    KeyError."""
+    return _FUNCTIONS[name]
