@@ -78,6 +78,7 @@ print(len([path for path in built if path.endswith(".main.so")]))
 """
 
 
+@pytest.mark.slow
 def test_later_processes_compile_nothing(empty_compiler_cache: Path) -> None:
     counts = []
     for _ in range(2):
