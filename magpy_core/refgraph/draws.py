@@ -21,6 +21,7 @@ _IN_PYTHON = frozenset(
     getattr(random.Random, name)
     for name in ("_randbelow", "betavariate", "gammavariate", "gauss", "normalvariate", "lognormvariate", "vonmisesvariate")
 )
+_NAMES_IN_PYTHON = frozenset(one.__name__ for one in _IN_PYTHON)
 _NUMPY = frozenset({
     "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint", "beta", "binomial",
     "exponential", "gamma", "poisson", "laplace", "lognormal", "geometric", "triangular", "standard_exponential",
@@ -48,8 +49,14 @@ def _state(stream: Any) -> Any:
 def method_of_stream(fn: Any, args: tuple[Any, ...]) -> Any:
     """The bound method if ``fn`` is a method of a random stream that is written in Python, and ``args`` begin with the
     stream; None for any other function."""
-    is_known = fn in _IN_PYTHON and bool(args) and type(args[0]) is random.Random
+    is_known = fn in _IN_PYTHON and bool(args) and _has_no_methods_of_its_own(args[0])
     return types.MethodType(fn, args[0]) if is_known else None
+
+
+def _has_no_methods_of_its_own(stream: Any) -> bool:
+    """Whether nothing of the program's runs when a method in Python asks the stream for numbers. ``stream.random = ...`` may
+    do anything."""
+    return type(stream) is random.Random and vars(stream).keys() <= {"gauss_next"}
 
 
 def is_in_python(fn: Any) -> bool:
@@ -62,8 +69,8 @@ def stream_of(fn: Any) -> Any:
     if not is_a(fn, (types.BuiltinMethodType, types.MethodType)):
         return None
     owner = fn.__self__
-    if type(owner) is random.Random and getattr(fn, "__func__", None) in _IN_PYTHON:
-        return owner
+    if type(fn) is types.MethodType and type(owner) is random.Random and fn.__func__ in _IN_PYTHON:
+        return owner if _has_no_methods_of_its_own(owner) else None
     name = fn.__name__
     if is_a(owner, _random.Random):
         # a subclass may keep its state somewhere else
@@ -84,18 +91,21 @@ def is_seed(args: tuple[Any, ...]) -> bool:
 
 def draw(stream: Any, key: tuple[int, str, tuple[Any, ...], dict[str, Any]], before: list[tuple[Any, Any]]) -> Any:
     """Draw as recorded: ``key`` is (number of the draw, method, arguments, keyword arguments). The stream's state before its
-    first draw is appended to ``before``. Raises LookupError if ``stream`` is not a known kind of stream."""
+    first draw is appended to ``before``. Raises LookupError if ``stream`` is not a known kind of stream, or the program has
+    replaced methods of it."""
     if type(stream) is not random.Random and not _numpy_stream(stream):
         raise LookupError("another kind of stream")
+    _, method, args, kwargs = key
+    if method in _NAMES_IN_PYTHON and not _has_no_methods_of_its_own(stream):
+        raise LookupError("the program has replaced a method")
     if all(known is not stream for known, _ in before):
         before.append((stream, _state(stream)))
-    _, method, args, kwargs = key
     return getattr(stream, method)(*args, **kwargs)
 
 
 def rewind_streams(before: list[tuple[Any, Any]]) -> None:
-    """Restore the state of every stream before its first draw."""
-    for stream, state in before:
+    """Restore the state of every stream before its first draw. Generators may share one: the earliest state is the last."""
+    for stream, state in reversed(before):
         if type(stream) is random.Random:
             stream.setstate(state)
         elif _is_generator(stream):

@@ -92,7 +92,7 @@ def _saved(path: Path) -> dict[str, Any] | None:
     code."""
     try:
         return dict(_flat("", torch.load(path, weights_only=True, map_location="cpu")))
-    except Exception:
+    except Exception:  # torch.load raises anything for what it has not written; then the bytes are compared
         return None
 
 

@@ -398,3 +398,52 @@ def region(x):
 # === draw_by_native_code: calls=8
 def region(x):
     return x * sum(map(random.randint, (0, 0), (5, 9)))
+
+
+# === draw_by_a_method_that_the_program_has_replaced: calls=8
+patched = random.Random(3)
+asked = [0]
+
+
+def own_random():
+    asked[0] += 1
+    return 0.25 + 0.01 * asked[0]
+
+
+patched.random = own_random
+
+
+def region(x):
+    asked[0] += 1
+    return x * patched.betavariate(2.0, 3.0) + asked[0]
+
+
+# === draw_by_a_method_that_is_replaced_later: calls=8
+later = random.Random(3)
+asked = [0]
+
+
+def own_random():
+    asked[0] += 1
+    return 0.25 + 0.01 * asked[0]
+
+
+def region(x):
+    asked[0] += 1
+    return x * later.betavariate(2.0, 3.0) + asked[0]
+
+
+def change_method():
+    later.random = own_random
+
+
+# === draw_from_generators_that_share_their_bits: calls=12
+bits = np.random.PCG64(3)
+one, other = np.random.Generator(bits), np.random.Generator(bits)
+
+
+def region(x):
+    first, second = one.random(), other.random()
+    if first + second < 1.0:
+        return x * first + second
+    return x - first * one.normal(0.0, 1.0)
