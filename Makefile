@@ -3,7 +3,7 @@
 #   make test   run all Python tests
 SHELL  := /bin/bash
 # The first interpreter that starts (a version manager's shim may not).
-PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 # The version of CI and of the published figures; any supported one works: make demo TORCH=torch==2.12.0
@@ -20,7 +20,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu gpu-report soundness lint types format docs site bench findings e2e pictures vsix extension clean
+.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu gpu-report soundness lint types format docs site bench findings e2e pictures vsix dist try-dist extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
@@ -28,7 +28,7 @@ help:
 	@echo "make test-exhaustive  more of what the slow tests and the search draw from, 30 minutes"
 	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
 	@echo "make gpu-report  tests and measurements on a CUDA device in 9 minutes (PYTHON=python3: without an environment)"
-	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (docs/compatibility.md)"
+	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (tests/versions/RESULTS.md)"
 	@echo "make test-stdlib    CPython's own tests, with every frame instrumented"
 	@echo "make soundness MINUTES=20   search for differences with a fresh seed (tests/soundness/README.md)"
 	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
@@ -36,6 +36,7 @@ help:
 	@echo "make bench      speed table and JSON    make docs      run the tour, build the site strictly"
 	@echo "make site       the pages as a site to read offline, in lsp_server/site (magpy-lsp docs --open)"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
+	@echo "make dist       wheel, sdist and extension in dist       make try-dist  try them in empty environments"
 	@echo "make pictures   make the screenshots of README and documentation again"
 
 # -------------------------------------------------------------- environment
@@ -43,9 +44,9 @@ help:
 # On Debian, venv's pip is in the package python3-venv; without it, pip installs itself into the new environment.
 $(VENV)/.venv-made:
 	@"$(PYTHON)" -c '' 2>/dev/null \
-	  || { echo "No Python that starts: install Python 3.11, 3.12 or 3.13, or say make PYTHON=/path/to/python3.11"; exit 2; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
-	  || { echo "$(PYTHON) is $$("$(PYTHON)" --version): MagPy needs Python 3.11, 3.12 or 3.13 (make PYTHON=/path/to/python3.11)"; exit 2; }
+	  || { echo "No Python that starts: install Python 3.11 to 3.14, or say make PYTHON=/path/to/python3.11"; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
+	  || { echo "$(PYTHON) is $$("$(PYTHON)" --version): MagPy needs Python 3.11 to 3.14 (make PYTHON=/path/to/python3.11)"; exit 2; }
 	@"$(PYTHON)" -m venv "$(VENV)" 2>/dev/null \
 	  || { rm -rf "$(VENV)" && "$(PYTHON)" -m venv --without-pip "$(VENV)" && "$(PYTHON)" -m pip -q --python "$(BIN)/python" install pip; } \
 	  || { echo "Cannot make a virtual environment: install pip or venv for $(PYTHON) (Debian: apt-get install python3-venv)"; exit 2; }
@@ -54,7 +55,7 @@ $(VENV)/.venv-made:
 # Install torch first and separately, so that pip uses a configured local or CPU wheel.
 $(VENV)/.run-ready: $(VENV)/.venv-made pyproject.toml
 	$(BIN)/pip install $(TORCH)
-	$(BIN)/pip install --quiet numpy -e .
+	$(BIN)/pip install --quiet numpy -e ".[engine]"
 	@touch $@
 
 $(VENV)/.dev-ready: $(VENV)/.run-ready pyproject.toml
@@ -156,8 +157,17 @@ vscode-extension/node_modules/.stamp: vscode-extension/package.json
 extension: vscode-extension/node_modules/.stamp
 	cd vscode-extension && npm run lint && npm test && npm run build
 
-vsix: vscode-extension/node_modules/.stamp
+# With the server, its packages and the engine: an interpreter needs torch, and nothing of MagPy.
+vsix: $(VENV)/.dev-ready vscode-extension/node_modules/.stamp
+	$(BIN)/python -m release.bundle
 	cd vscode-extension && npm run package
+
+# Wheel, source distribution and extension in dist; then what of them works where nothing else is installed.
+dist: site vsix
+	$(BIN)/python -m release.build
+
+try-dist:
+	$(BIN)/python -m release.try_out
 
 e2e: $(VENV)/.dev-ready vsix
 	cd vscode-extension && MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
@@ -167,4 +177,4 @@ pictures: $(VENV)/.dev-ready vsix
 	cd vscode-extension && MAGPY_E2E_PICTURES=yes MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
 
 clean:
-	rm -rf build dist artifacts lsp_server/site *.egg-info vscode-extension/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build dist artifacts lsp_server/site *.egg-info vscode-extension/dist vscode-extension/bundled .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

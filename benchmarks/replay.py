@@ -3,6 +3,7 @@ the same module."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ import magpy_core
 from benchmarks.models import MLP, sequential
 from benchmarks.result import Result, Row
 from benchmarks.timing import interleave, ratio_of
+
+os.environ["MAGPY_COMPILE"] = "foreground"  # otherwise calls alternate with eager mode, to be compared
 
 WIDTH, BATCH = 64, 16
 

@@ -166,7 +166,7 @@ _Exceeded = tuple[str, str, tuple[tuple[str, str], ...]]
 def _exceeded(region: RegionSummary, limits: Limits, report: Report, compiled: bool) -> Iterator[_Exceeded]:
     counted: tuple[tuple[str, str, Limit, float, str], ...] = (
         ("MP501", "graph break", limits.graph_breaks, region.graph_breaks, ""),
-        ("MP502", "capture", limits.recompiles, region.captures_after_step_3, " after step 3"),
+        ("MP502", "recompile", limits.recompiles, region.captures_after_step_3, " after step 3"),
         ("MP503", "guard", limits.guards, region.guards, ""),
         ("MP504", "side effect", limits.side_effects, region.side_effects, ""),
     )
@@ -199,7 +199,8 @@ def _kernels(region: RegionSummary, limits: Limits, target: TargetReport) -> Ite
         yield "MP508", f"{region.name} {what}; its budget is {limits.kernels:,g}.", graphs
     if _is_set(limits.spills) and spilled > limits.spills:
         worst = next(kernel for kernel in used if most_spilled([kernel]) == spilled)
-        what = f"has a {worst.graph} kernel on {target.device} that spills {spilled:,} bytes per thread"
+        article = "an" if worst.graph[0] in "aeiou" else "a"
+        what = f"has {article} {worst.graph} kernel on {target.device} that spills {spilled:,} bytes per thread"
         yield "MP509", f"{region.name} {what}; its budget is {limits.spills:,g}.", (("kernel", worst.name), *_lines(worst))
     if _is_set(limits.estimated_us) and us > limits.estimated_us:
         what = f"takes at least {us:,.1f} µs on {target.device}, by its published figures"

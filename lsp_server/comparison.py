@@ -18,7 +18,7 @@ from magpy_core.findings import Finding, RegionSummary, Report, Severity, StepRe
 
 MEASURES: tuple[Measure[RegionSummary], ...] = (
     Measure("graph breaks", lambda r: r.graph_breaks, exact=True),
-    Measure("captures after step 3", lambda r: r.captures_after_step_3, exact=True),
+    Measure("recompiles after step 3", lambda r: r.captures_after_step_3, exact=True),
     Measure("guards", lambda r: r.guards, judged=False),
     Measure("side effects", lambda r: r.side_effects, judged=False),
     Measure("eager", lambda r: r.eager_ms, 0.02, judged=False, unit="ms"),

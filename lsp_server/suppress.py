@@ -49,7 +49,7 @@ def directives(source: str) -> list[Directive]:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.COMMENT:
                 found += _in_comment(token.string, token.start[0] - 1, token.start[1])
-    except (tokenize.TokenError, SyntaxError):
+    except (tokenize.TokenError, SyntaxError, ValueError):  # ValueError: a character that no UTF-8 has, since 3.12
         # Not Python from here on: the file can't have run, so it has no findings to suppress.
         pass
     return found

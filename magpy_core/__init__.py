@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from magpy_core.findings import Finding as Finding
+    from magpy_core.products.targets.kernels import kernels as kernels
     from magpy_core.regions.api import Capture as Capture
     from magpy_core.regions.api import GraphBreak as GraphBreak
     from magpy_core.regions.api import Monitored as Monitored
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from magpy_core.regions.api import compile as compile
     from magpy_core.regions.api import disable as disable
     from magpy_core.regions.api import disabled as disabled
-    from magpy_core.regions.api import kernels as kernels
     from magpy_core.regions.api import mark_dynamic as mark_dynamic
     from magpy_core.regions.api import monitor as monitor
     from magpy_core.regions.api import reset as reset
@@ -45,9 +45,14 @@ def __getattr__(name: str) -> Any:
         from magpy_core._compat import versions
 
         versions.check_versions()  # before anything is imported that an unknown Python or torch would break
-        from magpy_core.regions import api
+        if name == "kernels":
+            from magpy_core.products.targets import kernels
 
-        value = getattr(api, name)
+            value = kernels.kernels
+        else:
+            from magpy_core.regions import api
+
+            value = getattr(api, name)
     elif name == "Finding":
         from magpy_core import findings
 

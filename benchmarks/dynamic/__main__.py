@@ -39,10 +39,10 @@ def names() -> list[str]:
     return sorted(file.stem for file in folder.glob("*.py") if file.stem not in ("__init__", "program"))
 
 
-def in_child(name: str, warm: float, cap: float) -> dict[str, Any]:
+def in_child(name: str, warm: float, cap: float, *flags: str) -> dict[str, Any]:
     """The last that measure.py prints for a program, and an ``error`` if that is not all."""
     env = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", **user_environment()}
-    command = [sys.executable, "-m", "benchmarks.dynamic.measure", name, str(warm)]
+    command = [sys.executable, "-m", "benchmarks.dynamic.measure", name, str(warm), *flags]
     error = ""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           cwd=ROOT, env=env) as child:  # fmt: skip
@@ -96,17 +96,20 @@ def main() -> int:
     parser.add_argument("--warm", type=float, default=60, metavar="S", help="seconds to warm up a compiler (default: 60)")
     parser.add_argument("--cap", type=float, default=300, metavar="S", help="seconds for one program (default: 300)")
     parser.add_argument("--total", type=float, default=2700, metavar="S", help="start none after these (default: 2700)")
+    parser.add_argument("--wait", action="store_true", help="calls wait for MagPy's compiler")
+    parser.add_argument("--alone", action="store_true", help="MagPy and eager mode only, without torch.compile")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE as well, after each program")
     args = parser.parse_args()
     if unknown := set(args.names) - set(names()):
         parser.error(f"no program is called {', '.join(sorted(unknown))}; there are: {', '.join(names())}")
+    flags = [flag for flag, given in (("--wait", args.wait), ("--alone", args.alone)) if given]
     end, results = time.monotonic() + args.total, {}
     for name in args.names or names():
         if time.monotonic() > end:
             results[name] = {"error": "not run: the time was over"}
             continue
         print(f"{name} ...", file=sys.stderr, flush=True)
-        results[name] = in_child(name, args.warm, args.cap)
+        results[name] = in_child(name, args.warm, args.cap, *flags)
         if args.json:
             args.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     show(results)

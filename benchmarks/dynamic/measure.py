@@ -140,14 +140,15 @@ def _served(regions: list[Region]) -> tuple[int, int]:
     return sum(part.calls for part in parts), sum(part.hits for part in parts)
 
 
-def measure(name: str, seconds: float) -> Iterator[dict[str, Any]]:
-    """First eager and MagPy, then eager and torch.compile. Each compiler warms up for at most about ``seconds``."""
+def measure(name: str, seconds: float, *, waits: bool, alone: bool) -> Iterator[dict[str, Any]]:
+    """First eager and MagPy, whose calls wait for compilers if it ``waits``; then eager and torch.compile, unless MagPy is
+    ``alone``. Each compiler warms up for at most about ``seconds``."""
     from torch._dynamo import utils
 
     torch.set_num_threads(1)
     eager = Contender(name, None)
     eager.warm(seconds, lambda: 0)
-    ours = Contender(name, lambda target: magpy_core.compile(target, backend="inductor", wait=False))
+    ours = Contender(name, lambda target: magpy_core.compile(target, backend="inductor", wait=waits))
     regions = [region_of(compiled) for compiled in ours.compiled]
     warmed = {
         "MagPy": ours.warm(seconds, lambda: sum(part.recordings for part in _parts(regions)), lambda: _is_decided(regions))
@@ -172,6 +173,8 @@ def measure(name: str, seconds: float) -> Iterator[dict[str, Any]]:
 
     found = timed()
     yield found
+    if alone:
+        return
     # torch.compile comes second, and is timed beside eager alone: where the program uses it, nothing is cut into stretches
     utils.set_compilation_metrics_limit(100_000)
     utils.clear_compilation_metrics()
@@ -189,5 +192,5 @@ def measure(name: str, seconds: float) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    for found in measure(sys.argv[1], float(sys.argv[2])):
+    for found in measure(sys.argv[1], float(sys.argv[2]), waits="--wait" in sys.argv, alone="--alone" in sys.argv):
         print(json.dumps(found), flush=True)

@@ -5,6 +5,7 @@ Key functions: compared (both, by the kernel's name), kernels (the table).
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable
@@ -20,6 +21,8 @@ import magpy_core
 from benchmarks.gpu.clock import finished
 from benchmarks.gpu.table import Table
 from magpy_core.findings import Kernel
+
+os.environ["MAGPY_COMPILE"] = "foreground"  # otherwise calls alternate with eager mode, to be compared
 
 _NUMBER = re.compile(r"_\d+$")
 _CALLS = 10

@@ -5,6 +5,7 @@ The host's time is shown beside the device's: with small kernels, it is what a c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from benchmarks.gpu.graphed import Graphed, NotGraphable
 from benchmarks.gpu.table import Table, milliseconds
 from benchmarks.models import MLP, sequential
 from benchmarks.timing import interleave, ratio_of
+
+os.environ["MAGPY_COMPILE"] = "foreground"  # otherwise calls alternate with eager mode, to be compared
 
 _ROUNDS = 21
 _MODELS: dict[str, Callable[[int], nn.Module]] = {

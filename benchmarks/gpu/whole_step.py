@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from benchmarks.gpu.table import Table, milliseconds
 from benchmarks.timing import Samples, interleave, ratio_of
 from benchmarks.whole_step.programs import LARGE, PROGRAMS, Program
 from magpy_core.regions.api import region_of
+
+os.environ["MAGPY_COMPILE"] = "foreground"  # otherwise calls alternate with eager mode, to be compared
 
 COMPARED_STEPS = 4
 _DECIDED_STEPS = 24  # until it is known whether the CUDA graph is faster

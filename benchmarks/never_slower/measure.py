@@ -26,10 +26,12 @@ _NOISE = 1.05  # of medians of single steps
 
 
 class _Timer:
-    """Runs one program. Its own folder of caches is empty at first."""
+    """Runs one program in ``folder``, which does not exist yet. Its own folder of caches is empty at first."""
 
     def __init__(self, program: Program, folder: str) -> None:
         self._program, self._folder = program, folder
+        program.prepare(Path(folder))
+        self._environment = ["env", *(["-u", "OMP_NUM_THREADS"] if program.threads == "default" else [])]
         self.start = min(self.plain(1)[0] for _ in range(2))
         self.unit = self._measured_unit(program.probe)
 
@@ -43,14 +45,15 @@ class _Timer:
         return max(self._program.probe, round((seconds - self.start) / self.unit))
 
     def plain(self, n: int) -> tuple[float, float]:
-        return run_command([sys.executable, *self._program.command(n, self._folder)], cwd=self._folder)
+        command = [sys.executable, *self._program.command(n, self._folder)]
+        return run_command([*self._environment, *command], cwd=self._folder)
 
     def run(self, n: int, cache: str) -> tuple[float, float]:
         script, *rest = self._program.command(n, self._folder)
         report = ["--format", "json", "--output", self.report]
         command = [sys.executable, "-m", "lsp_server.cli", "run", *report, script, "--", *rest]
         ours = ["-u", "TORCHINDUCTOR_CACHE_DIR", f"XDG_CACHE_HOME={cache}"]
-        return run_command(["env", *ours, *command], cwd=self._folder)
+        return run_command([*self._environment, *ours, *command], cwd=self._folder)
 
     @property
     def report(self) -> str:
@@ -88,7 +91,7 @@ def _last_tenth(report: dict[str, object]) -> float | None:
 def _measure(program: Program, lengths: tuple[int, ...]) -> Result:
     print(f"  {program.name}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        timer = _Timer(program, folder)
+        timer = _Timer(program, str(Path(folder) / program.name))
         results = [_compare(timer, program.name, seconds) for seconds in lengths]
     return _together(results)
 

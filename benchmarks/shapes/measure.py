@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import os
 import sys
 import time
 import warnings
@@ -17,6 +18,8 @@ from torch import Tensor, nn
 import magpy_core
 from benchmarks.shapes.architectures import ARCHITECTURES, SHAPES
 from magpy_core.regions.api import region_of
+
+os.environ["MAGPY_COMPILE"] = "foreground"  # otherwise calls alternate with eager mode, to be compared
 
 _ROUNDS = 7
 

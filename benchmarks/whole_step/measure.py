@@ -15,6 +15,8 @@ from benchmarks.result import Result, Row
 from benchmarks.timing import interleave, ratio_of
 from benchmarks.whole_step.programs import PROGRAMS, Program
 
+os.environ["MAGPY_COMPILE"] = "foreground"  # otherwise calls alternate with eager mode, to be compared
+
 _WARM_UP = 4
 _FEWEST_SPEEDUP = 1.0  # of torch.compile
 _MOST_MEMORY = 1.05  # of eager

@@ -22,7 +22,7 @@ from lsp_server.cli.explain import index
 
 ROOT = Path(__file__).parents[2]
 CODES_INDEX = f"{CODES}/index.md"
-GUIDES = "docs/*.md"
+GUIDES = "docs/**/*.md"
 # In code, what looks like a link is none.
 _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`|^(?: {4}|\t)[^\n]*$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")

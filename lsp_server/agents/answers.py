@@ -101,6 +101,7 @@ class Verified(Checked):
     compared: int = Field(description="Later calls that were compared.")
     differ: int = Field(description="Calls that differ by more than rounding explains.")
     regions: list[VerifiedRegion]
+    differences: list[str] = Field(default=[], description="Of whole runs: states, printed lines and files that differ.")
 
 
 class OneKernel(BaseModel):

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -20,11 +23,14 @@ from lsp_server.cli.follow import Finished, Tail
 from lsp_server.cli.known_findings import open_baseline
 from lsp_server.cli.settings import ResolvedSettings, resolve
 from lsp_server.cli.targets import config_start
+from lsp_server.cli.verify import NoVerdict, compare
 from lsp_server.config import ConfigError, load_for
 from lsp_server.formats.compiling import CompileProgress
 from lsp_server.formats.view import count
-from magpy_core.runner.launch import launch_async
+from magpy_core.runner.launch import launch, launch_async
+from magpy_core.runner.paired_runs import PairedRuns
 from magpy_core.runner.protocol import Message
+from magpy_core.runner.request import RunRequest
 
 T = TypeVar("T")
 Tell = Callable[[float, str], Awaitable[None]]
@@ -103,8 +109,8 @@ class Runner:
 
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def run(self, settings: ResolvedSettings, tell: Tell, *, details: bool = False) -> tuple[Finished, int]:
-        """The finished run, and when it began (nanoseconds). ``details``: its report has what fixes are made of."""
+    async def run(self, settings: ResolvedSettings, tell: Tell, *, details: bool = False) -> Finished:
+        """``details``: its report has what fixes are made of."""
         now = _Now(settings.steps)
         async with _told(now, tell), self._turn:
             now.start()
@@ -120,7 +126,50 @@ class Runner:
                 with anyio.CancelScope(shield=True):
                     await handle.aclose()
             parts = [part.rstrip(b"\n") for part in (stdout.bytes(), stderr.bytes())]
-            return Finished(settings, outcome, False, b"\n".join(filter(None, parts))), began
+            return Finished(settings, outcome, False, b"\n".join(filter(None, parts)), began)
+
+    async def compare(self, settings: ResolvedSettings, tell: Tell) -> dict[str, Any]:
+        """The verdict of whole runs, compiled and in eager mode, as ``magpy-lsp verify`` has it. Raises NoVerdict."""
+        now = _Now(settings.steps)
+        async with _told(now, tell), self._turn:
+            now.start()
+            runs = _Pair(settings)
+            working = asyncio.ensure_future(asyncio.to_thread(runs.compare, now.says))
+            try:
+                return await asyncio.shield(working)
+            except asyncio.CancelledError:
+                runs.cancel()
+                with anyio.CancelScope(shield=True), suppress(NoVerdict):
+                    await working
+                raise
+
+
+class _Pair:
+    """Runs of one program, one after the other in a thread."""
+
+    def __init__(self, settings: ResolvedSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._handle: Any = None
+        self._is_cancelled = False
+
+    def compare(self, says: Callable[[str], None]) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="magpy-verify-") as base:
+            runs = PairedRuns(self._settings.request(stdin="null"), Path(base), self._launch)
+            return compare(runs, self._settings.title, says)
+
+    def _launch(self, request: RunRequest) -> Any:
+        with self._lock:
+            if self._is_cancelled:
+                raise NoVerdict("It was cancelled.")
+            self._handle = launch(request)
+            return self._handle
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._is_cancelled = True
+            if self._handle is not None:
+                self._handle.cancel()
 
 
 class _Now:
@@ -133,6 +182,9 @@ class _Now:
 
     def start(self) -> None:
         self._doing = "starting Python"
+
+    def says(self, doing: str) -> None:
+        self._doing = doing
 
     def take(self, message: Message) -> None:
         if message["type"] == "started":

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rich.text import Text
 
-from lsp_server.agents.answers import Checked, OneFinding, Ran, Verified, VerifiedRegion
-from lsp_server.agents.fixes import Fixes
+from lsp_server.agents.answers import Checked, FindingFix, OneFinding, Ran, Verified, VerifiedRegion
 from lsp_server.cli.follow import Finished, last_lines
 from lsp_server.cli.next_command import next_commands
 from lsp_server.cli.program import judge
-from lsp_server.formats import brief, regions, run_table, step_text
+from lsp_server.features.fixes.exact import Fixes
+from lsp_server.formats import brief, regions, run_table, run_verdict, step_text
 from lsp_server.formats.verified import reasons
 from lsp_server.formats.view import View, clean, cost, shorten
 from magpy_core.findings import Finding, RegionSummary, Report
@@ -25,10 +25,9 @@ _SUMMARY = 30  # lines
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run. ``began_ns``: when; ``limit``: the most findings of an answer; ``facts``: it has facts, too."""
+    """A finished run. ``limit``: the most findings of an answer; ``facts``: it has facts, too."""
 
     finished: Finished
-    began_ns: int
     limit: int
     facts: bool = False
 
@@ -62,6 +61,29 @@ def verified(run: Run) -> Verified:
     return Verified(**common, verdict=verdict, graphs=graphs, compared=compared, differ=differ, regions=found)
 
 
+def verified_whole(document: Mapping[str, Any], limit: int) -> Verified:
+    """The verdict of whole runs; ``document``: as ``magpy-lsp verify --format json`` has it."""
+    verdict: Literal["agrees", "differs", "nothing compared"] = "nothing compared"
+    if document["verdict"] in ("equal", "rounding"):
+        verdict = "agrees"
+    elif document["verdict"] == "differs":
+        verdict = "differs"
+    calls = f"{document['compiled_calls']:,} of {document['calls']:,} calls ran compiled code"
+    differences = map(run_verdict.difference, document["differences"][:limit])
+    return Verified(
+        outcome="ok",
+        steps=document["steps"],
+        summary=[clean(document["summary"]), *map(clean, document["not_compared"]), calls],
+        findings=[],
+        verdict=verdict,
+        graphs=0,
+        compared=0,
+        differ=0,
+        regions=[],
+        differences=[shorten(clean(text), _MESSAGE) for text in differences],
+    )
+
+
 def _verified(region: RegionSummary) -> VerifiedRegion:
     samples = [one for one in region.samples if not one.unchecked]
     return VerifiedRegion(
@@ -90,7 +112,7 @@ def _common(run: Run, lines: Callable[[Report, View], Iterator[Text]]) -> dict[s
     judged = judge([run.finished])
     report, view = judged.report, replace(judged.view, in_detail=run.facts)
     shown = sorted(view.shown(report.findings), key=_most_severe_first)
-    fixes = Fixes(report, run.began_ns)
+    fixes = Fixes(report, run.finished.began_ns)
     summary = [text.plain for text in (*lines(report, view), *regions.totals(report, view))]
     return {
         "outcome": outcome.kind,
@@ -128,5 +150,5 @@ def _finding(finding: Finding, fixes: Fixes) -> OneFinding:
         hint=shorten(clean(finding.advice, lines=True), _MESSAGE),
         times=finding.count,
         cost=cost([finding]),
-        fixes=fixes.of(finding),
+        fixes=[FindingFix(**fix) for fix in fixes.of(finding)],
     )

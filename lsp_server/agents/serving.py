@@ -23,6 +23,8 @@ from lsp_server.agents.answers import Checked, Kernels, Ran, Verified
 from lsp_server.agents.programs import NotPossible, Program, Runner, Tell, settings_of
 from lsp_server.agents.reports import Run
 from lsp_server.cli.settings import ResolvedSettings
+from lsp_server.cli.verify import NoVerdict
+from lsp_server.formats.view import clean
 from lsp_server.server.lifetime import on_signal
 from magpy_core import __version__
 
@@ -59,7 +61,6 @@ Limit = Annotated[int, Field(ge=1, le=200, description="The most findings to ret
 
 _INTERRUPTED = 130
 _runner = Runner()
-_WITH_DETAILS = 100  # steps: details of a longer run take much memory
 
 
 async def check(
@@ -77,7 +78,7 @@ async def check(
     recompiles, host syncs. Each finding has its line, what to do, and often fixes as exact edits. EXECUTES the script."""
     program = Program(script, list(args), cwd, python, steps, timeout)
     settings = _or_error(partial(settings_of, "check", program, {"engine": "magpy", "target": None}))
-    run = await _run(settings, ctx, limit, facts=facts, details=0 < settings.steps <= _WITH_DETAILS)
+    run = await _run(settings, ctx, limit, facts=facts, details=settings.has_few_steps)
     return await _answer(lambda: reports.checked(run))
 
 
@@ -105,13 +106,27 @@ async def verify(
     cwd: Cwd = None,
     steps: Steps = 50,
     every: Annotated[int, Field(ge=1, description="Compare one call in so many.")] = 5,
+    whole: Annotated[
+        bool,
+        Field(
+            description="Instead of single calls, compare whole runs, compiled and in eager mode: states, printed lines and "
+            "files. EXECUTES the script two to six times, each time in a copy of its folder."
+        ),
+    ] = False,
     timeout: Timeout = None,
     python: Python = None,
     limit: Limit = 20,
 ) -> Annotated[CallToolResult, Verified]:
-    """Run a PyTorch script with compiled code, and compare calls of it with eager mode, on copies. Returns how many were
-    compared and which differ by more than rounding explains. Use it after a change. EXECUTES the script."""
+    """Run a PyTorch script with compiled code, and compare calls of it with eager mode, on copies, or whole runs. Returns
+    how many were compared and what differs by more than rounding explains. Use it after a change. EXECUTES the script."""
     program = Program(script, list(args), cwd, python, steps, timeout)
+    if whole:
+        settings = _or_error(partial(settings_of, "run", program, {"compile": "foreground"}))
+        try:
+            document = await _runner.compare(settings, _tell(ctx))
+        except NoVerdict as error:
+            raise ToolError(clean(str(error))) from None
+        return await _answer(lambda: reports.verified_whole(document, limit))
     finished = await _run(_or_error(partial(settings_of, "run", program, {"verify": str(every)})), ctx, limit)
     return await _answer(lambda: reports.verified(finished))
 
@@ -135,7 +150,7 @@ async def list_kernels(
     lines, a lower bound on its time, registers. A script may end in :LINE. Needs Triton. EXECUTES the script."""
     program = Program(script, list(args), cwd, python, None, timeout)
     settings, where = _or_error(lambda: kernels.settings_of(program, line, target))
-    finished, _ = await _runner.run(settings, _tell(ctx))
+    finished = await _runner.run(settings, _tell(ctx))
     return await _answer(lambda: kernels.answer(finished, where, limit))
 
 
@@ -191,8 +206,7 @@ def _tell(ctx: Context[Any, Any]) -> Tell:
 async def _run(
     settings: ResolvedSettings, ctx: Context[Any, Any], limit: int, *, facts: bool = False, details: bool = False
 ) -> Run:
-    finished, began = await _runner.run(settings, _tell(ctx), details=details)
-    return Run(finished, began, limit, facts)
+    return Run(await _runner.run(settings, _tell(ctx), details=details), limit, facts)
 
 
 async def _answer(make: Callable[[], BaseModel]) -> CallToolResult:

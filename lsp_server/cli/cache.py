@@ -15,8 +15,9 @@ import click
 from lsp_server.cli.publish import ToolError
 from lsp_server.cli.targets import interpreter
 from lsp_server.formats.view import clean, count
+from lsp_server.interpreters import of_project
 from magpy_core.runner import code_archive, compiled_code
-from magpy_core.runner.bootstrap import WITHOUT_FOLDER
+from magpy_core.runner.bootstrap import engine_command
 
 _ENVIRONMENT = """import json
 from magpy_core._compat.torch.compiler_state import environment
@@ -75,13 +76,13 @@ def load(file: str, python: str | None) -> None:
 
 def _environment(python: str | None) -> dict[str, str]:
     """What compiled code depends on, as the interpreter says that runs the programs: only it knows its torch."""
-    chosen = interpreter(python) or sys.executable
-    command = [chosen, "-c", WITHOUT_FOLDER + _ENVIRONMENT]
+    chosen = interpreter(python) or of_project(Path.cwd()) or sys.executable
+    command = engine_command(chosen, _ENVIRONMENT)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
     lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if done.returncode or not lines:
         why = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise ToolError(f"{chosen} can't import MagPy and torch ({clean(why[0])}): `magpy-lsp doctor` says how to fix it.")
+        raise ToolError(f"{chosen} can't import torch ({clean(why[0])}): `magpy-lsp doctor` says how to fix it.")
     return {str(name): str(value) for name, value in json.loads(lines[-1].removeprefix(_MARK)).items()}
 
 

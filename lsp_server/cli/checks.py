@@ -33,8 +33,8 @@ class Check:
     fix: str = ""
 
 
-def evaluate(facts: list[dict[str, Any]], extensions: Mapping[str, str], timeout: float, *, own: bool) -> list[Check]:
-    """Every check, in order of dependency. ``own``: the interpreter is the one that this tool runs in."""
+def evaluate(facts: list[dict[str, Any]], extensions: Mapping[str, str], timeout: float) -> list[Check]:
+    """Every check, in order of dependency."""
     by_name: dict[str, Fact] = {f["fact"]: f for f in facts if f["fact"] not in ("inductor", "inductor-start")}
     ended = by_name["ended"]
     if "python" not in by_name:
@@ -42,7 +42,7 @@ def evaluate(facts: list[dict[str, Any]], extensions: Mapping[str, str], timeout
     checks = [_python(by_name["python"])]
     python = by_name["python"]["executable"] or "python"
     if "magpy_core" in by_name:
-        checks.append(_magpy(by_name["magpy_core"], python, own))
+        checks.append(_magpy(by_name["magpy_core"], python))
     if "torch" in by_name:
         checks.append(_torch(by_name["torch"], python))
     if "device" in by_name:
@@ -94,15 +94,13 @@ def _python(fact: Fact) -> Check:
     )
 
 
-def _magpy(fact: Fact, python: str, own: bool) -> Check:
+def _magpy(fact: Fact, python: str) -> Check:
     title, fix = "MagPy", f"{python} -m pip install {DISTRIBUTION}=={__version__}"
     if fact["error"]:
         return Check("magpy", title, Status.FAIL, fact["error"], "MagPy is installed but can't be imported.", fix)
-    if fact["version"] is None and own:
-        return Check("magpy", title, Status.OK, f"{__version__}, not installed", "Used from this command's folder.")
     if fact["version"] is None:
-        meaning = "The engine runs inside the program's interpreter, so it must be installed there."
-        return Check("magpy", title, Status.FAIL, "not installed", meaning, fix)
+        meaning = "It need not be installed there: this command brings the engine."
+        return Check("magpy", title, Status.OK, f"{__version__}, not installed", meaning)
     if fact["version"] != __version__:
         meaning = f"The tool and the engine must be the same version; this tool is {__version__}."
         return Check("magpy", title, Status.FAIL, fact["version"], meaning, fix)

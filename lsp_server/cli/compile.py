@@ -22,7 +22,7 @@ from magpy_core.runner.request import Outcome, RunRequest
 
 _STEPS = 24  # as many as it takes until regions that are cut, or take several paths, have settled
 _NOT_KEPT = "MP405"
-_NOT_COMPILED = "MP902"
+_NOT_COMPILED = ("MP902", "MP915", "MP916")
 
 #: The settings of `run` that don't apply.
 _UNUSED: dict[str, Any] = {
@@ -47,7 +47,7 @@ def compile_ahead(args: list[str], options: Mapping[str, Any], launch: Launch = 
         click.echo("magpy-lsp: interrupted; what was compiled before is stored.", err=True)
         return INTERRUPTED
     report, status = run.outcome.report, run.outcome.cli_exit_code
-    failures = _messages(report, _NOT_COMPILED)
+    failures = _messages(report, *_NOT_COMPILED)
     compiled = max(followed.graphs - len(failures), 0)
     for text in [*failures, *([run.outcome.message] if status else []), *next_commands([run])]:
         click.echo(f"magpy-lsp: {clean(text)}", err=True)
@@ -122,8 +122,8 @@ class _Noting:
         return self._handle.outcome
 
 
-def _messages(report: Report, code: str) -> list[str]:
-    return [finding.message for finding in report.findings if finding.code == code]
+def _messages(report: Report, *codes: str) -> list[str]:
+    return [finding.message for finding in report.findings if finding.code in codes]
 
 
 def _done(run: Finished, compiled: int, seconds: float) -> str:

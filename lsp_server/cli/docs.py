@@ -27,6 +27,14 @@ PACKAGE = Path(__file__).parents[1]
 SITE = PACKAGE / "site"
 CODES = "magpy_core/findings/codes"
 _FIRST, _LAST = "README.md", "CHANGELOG.md"
+#: The folders of the pages in the order of the list, with their headings.
+SECTIONS = {
+    "tutorials": "Tutorials: learn by doing",
+    "how-to": "How-to: solve one problem",
+    "explanation": "Explanation: how it works, and why",
+    "reference": "Reference",
+    "": "More",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,12 @@ class Page:
     @property
     def title(self) -> str:
         return self.text.partition("\n")[0].removeprefix("# ")
+
+    @property
+    def section(self) -> str:
+        """A key of ``SECTIONS``."""
+        folder = posixpath.dirname(self.source).removeprefix("docs").strip("/")
+        return folder if folder in SECTIONS else ""
 
 
 def docs(name: str | None, output_format: str, color: str, *, in_browser: bool) -> int:
@@ -65,8 +79,9 @@ def pages(package: Path) -> dict[str, Page]:
     """The pages that ``package``, the folder of ``lsp_server``, comes with, by their names."""
     installed = package / "docs"
     guides, root = (installed, installed) if installed.is_dir() else (package.parent / "docs", package.parent)
-    middle = [file for file in sorted(guides.glob("*.md")) if file.name not in (_FIRST, _LAST)]
-    sources = {_FIRST: root / _FIRST, **{f"docs/{file.name}": file for file in middle}, _LAST: root / _LAST}
+    middle = {file.relative_to(guides).as_posix(): file for file in sorted(guides.rglob("*.md"))}
+    named = {f"docs/{path}": file for path, file in middle.items() if path not in (_FIRST, _LAST)}
+    sources = {_FIRST: root / _FIRST, **named, _LAST: root / _LAST}
     found = [Page(Path(source).stem.lower(), source, file) for source, file in sources.items()]
     return {page.name: page for page in found}
 
@@ -101,9 +116,13 @@ def _find(name: str, found: dict[str, Page]) -> Page:
 
 def _list(found: dict[str, Page]) -> None:
     width = max(map(len, found))
-    for page in found.values():
-        click.echo(f"{page.name:<{width}}  {page.title}")
-    click.echo("\n`magpy-lsp docs NAME` shows a page, `magpy-lsp explain --all` the finding codes.")
+    for section, heading in SECTIONS.items():
+        click.echo(heading)
+        for page in found.values():
+            if page.section == section:
+                click.echo(f"  {page.name:<{width}}  {page.title}")
+        click.echo()
+    click.echo("`magpy-lsp docs NAME` shows a page, `magpy-lsp explain --all` the finding codes.")
     if (SITE / "index.html").exists():
         click.echo("`magpy-lsp docs --open` opens all of them in a browser.")
 

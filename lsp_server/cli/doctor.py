@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-import psutil
 from rich.console import Console
 from rich.text import Text
 
@@ -24,6 +25,7 @@ from lsp_server.cli.checks import Check, Status, evaluate
 from lsp_server.cli.console import console
 from lsp_server.cli.targets import interpreter
 from lsp_server.formats.view import clean, count
+from lsp_server.interpreters import of_project
 from magpy_core import __version__
 from magpy_core.runner.bootstrap import WITHOUT_FOLDER
 
@@ -33,12 +35,11 @@ _STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 
 def doctor(python: str | None, output_format: str, *, inductor: bool, timeout: float, color: str) -> int:
     """Runs and prints the checks; returns the exit status: 1 if one failed."""
-    chosen = interpreter(python) or sys.executable
+    chosen = interpreter(python) or of_project(Path.cwd()) or sys.executable
     if inductor and sys.stderr.isatty():
         click.echo("magpy-lsp: compiling a tiny graph, which can take a minute ...", err=True)
     facts = probe(chosen, inductor=inductor, timeout=timeout)
-    own = os.path.abspath(chosen) == os.path.abspath(sys.executable)
-    checks = evaluate(facts, extension_versions(Path.home()), timeout, own=own)
+    checks = evaluate(facts, extension_versions(Path.home()), timeout)
     if output_format == "json":
         click.echo(json.dumps(_as_json(chosen, checks), indent=2))
     else:
@@ -55,8 +56,9 @@ def probe(python: str, *, inductor: bool, timeout: float) -> list[dict[str, Any]
         env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONSAFEPATH": "1"}
         try:
             process = subprocess.Popen(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                start_new_session=True,
+            )  # fmt: skip
         except OSError as error:
             return [{"fact": "ended", "how": "not started", "detail": error.strerror or str(error)}]
         how = "exit"
@@ -83,17 +85,12 @@ def _fact(line: str) -> dict[str, Any] | None:
 
 
 def _kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """Kills the probe and the compilers that it started."""
-    try:
-        children = psutil.Process(process.pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        children = []
-    process.kill()
-    for child in children:
-        try:
-            child.kill()
-        except psutil.NoSuchProcess:
-            continue
+    """Kills the probe and the compilers that it started, which are in its process group."""
+    if sys.platform == "win32":
+        process.kill()
+        return
+    with suppress(ProcessLookupError):  # it has just ended
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def extension_versions(home: Path) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """``--events FILE``: what happens in a run, as it happens, one JSON object per line. Key type: EventFile.
 
-For dashboards and scripts that follow a run (`tail -f`) or read it afterwards; docs/cli.md lists the events.
+For dashboards and scripts that follow a run (`tail -f`) or read it afterwards; docs/reference/json.md lists the events.
 """
 
 from __future__ import annotations

@@ -56,6 +56,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
         ("magpy-lsp explain MP102", "one code, or its name: host-read"),
         ("magpy-lsp explain MP1", "a family"),
     ),
+    "explain-run": (
+        ("magpy-lsp explain-run", "the last `magpy-lsp run` in this folder"),
+        ("magpy-lsp explain-run report.json", "a report of --format json=FILE"),
+    ),
     "docs": (
         ("magpy-lsp docs", "the list of pages"),
         ("magpy-lsp docs limits", "one page"),

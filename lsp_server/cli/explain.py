@@ -14,8 +14,8 @@ from magpy_core.findings.registry import REGISTRY, Code, matching
 
 _FAMILIES = {
     "1": ("Graph breaks", "Why a region is not one complete operator graph."),
-    "2": ("Guards and recompiles", "What a capture depends on, and why it was compiled again."),
-    "3": ("Side effects", "Changes that a region makes to external state. Replay makes the same changes."),
+    "2": ("Guards and recompiles", "What compiled code depends on, and why a region was compiled again."),
+    "3": ("Side effects", "Changes that a region makes to external state. Compiled code makes the same changes."),
     "4": ("Performance", "Regions that are compiled correctly but slower than they could be."),
     "5": ("Budgets", "Limits that the project sets and that a run exceeded."),
     "9": ("The tool and the entrypoint", "Problems with the run itself."),

@@ -27,7 +27,7 @@ from lsp_server.cli.live import LiveDisplay, is_possible
 from lsp_server.cli.settings import ResolvedSettings
 from lsp_server.formats.compiling import CompileProgress
 from lsp_server.formats.view import clean, count
-from magpy_core.runner.protocol import Message
+from magpy_core.runner.protocol import Message, TracingMessage
 from magpy_core.runner.request import Outcome, RunRequest
 
 _OUTPUT_KEPT = 64 * 1024
@@ -53,12 +53,14 @@ Launch = Callable[[RunRequest, int], Handle]
 
 @dataclass
 class Finished:
-    """The result of one program's run. ``output``: the end of its output, if that was not shown."""
+    """The result of one program's run. ``output``: the end of its output, if that was not shown. ``began_ns``: when the
+    commands' runs began, in nanoseconds since the epoch; 0: it was not started."""
 
     effective: ResolvedSettings
     outcome: Outcome
     interrupted: bool
     output: bytes = b""
+    began_ns: int = 0
 
     @property
     def completed(self) -> bool:
@@ -71,6 +73,7 @@ class Runs:
     def __init__(self, effectives: Sequence[ResolvedSettings], launch: Launch) -> None:
         self._effectives = effectives
         self._launch = launch
+        self._began_ns = time.time_ns()
         self._events = EventFile(effectives[0].events)
         self._lock = threading.Lock()
         self._handles: list[Handle] = []
@@ -130,7 +133,7 @@ class Runs:
 
     def _ended(self, effective: ResolvedSettings, handle: Handle, output: bytes = b"") -> Finished:
         self._events.end(effective, handle.outcome)
-        return Finished(effective, handle.outcome, bool(self.stopped), output)
+        return Finished(effective, handle.outcome, bool(self.stopped), output, self._began_ns)
 
     # -- one program
 
@@ -140,8 +143,9 @@ class Runs:
         handle = self._start(effective, stdout="stderr" if effective.outputs.document_on_stdout else "inherit")
         if handle is None:
             return _not_started(effective)
-        for _ in self._events.follow(effective, handle):  # until it ends
-            pass
+        for message in self._events.follow(effective, handle):  # until it ends
+            if message["type"] == "tracing":
+                click.echo(_traces(message), err=True)
         return self._ended(effective, handle)
 
     def _run_live(self, effective: ResolvedSettings) -> Finished:
@@ -152,6 +156,8 @@ class Runs:
                 return _not_started(effective)
             for message in self._events.follow(effective, handle):
                 shown.take(message)
+                if message["type"] == "tracing":
+                    shown.say(_traces(message))
         return self._ended(effective, handle)
 
     # -- several programs
@@ -192,6 +198,12 @@ def jobs_for(effectives: Sequence[ResolvedSettings]) -> int:
     if jobs is None:
         jobs = 1 if effectives[0].mode == "run" else len(os.sched_getaffinity(0))
     return max(1, min(jobs, len(effectives)))
+
+
+def _traces(message: TracingMessage) -> str:
+    """That the run has ended, and why there is no report yet."""
+    most = f"for at most {message['seconds']:g} s"
+    return f"magpy-lsp: compiled code differs from eager mode; looking for the operation {most} (Ctrl-C skips that) ..."
 
 
 def _not_started(effective: ResolvedSettings) -> Finished:

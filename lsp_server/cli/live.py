@@ -83,6 +83,11 @@ class LiveDisplay:
                 self._begun = True
                 self._draw()
 
+    def say(self, text: str) -> None:
+        """Shows a line of ours as the program's next one."""
+        with self._leaving.deferred():
+            self._print(f"{text}\r\n".encode())
+
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         if self._ticker.is_alive():

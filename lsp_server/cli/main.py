@@ -1,5 +1,5 @@
-"""The command ``magpy-lsp``: check, run, bisect, verify, compile, kernels, init, demo, diff, explain, docs, doctor, cache,
-mcp, server.
+"""The command ``magpy-lsp``: check, run, explain-run, bisect, verify, compile, kernels, init, demo, diff, explain, docs,
+doctor, cache, mcp, server.
 
 Key function: main. Only click is imported here; each command imports what it needs. No command imports torch: the user's
 program runs in a separate process.
@@ -24,6 +24,7 @@ from lsp_server.cli.options import (
     compile_option,
     compile_options,
     engine_option,
+    explain_run_options,
     fail_on_option,
     kernels_options,
     live_option,
@@ -90,6 +91,28 @@ def run(**options: Any) -> None:
 
 @cli.command(
     cls=ProgramCommand,
+    epilog=epilog(
+        "explain-run",
+        "Exit status: 0 explained, 2 no report or usage error, 3 the program itself failed, 130 interrupted.",
+    ),
+    short_help="Say why parts of a run are not compiled.",
+)
+@explain_run_options
+def explain_run(**options: Any) -> None:
+    """Say for each model, optimizer and training loop of a run whether it is compiled, and why not.
+
+    Without ENTRYPOINT, of the last `magpy-lsp run` in this folder, or in one above it. ENTRYPOINT is a JSON report
+    (`-`: stdin), or a script, which is then run compiled. Shown are the reason, the value and line that cause it, the
+    share of a step that runs in eager mode because of it, and what to do.
+    """
+    from lsp_server.cli.explain_run import explain_run as show
+
+    note_on_arguments(click.get_current_context())
+    sys.exit(show(click.get_current_context().meta[PROGRAM_ARGS], options))
+
+
+@cli.command(
+    cls=ProgramCommand,
     epilog=epilog("bisect", STATUS),
     short_help="Find which operation the compiler computes wrongly.",
 )
@@ -107,7 +130,7 @@ def run(**options: Any) -> None:
 def bisect(folder: str, **options: Any) -> None:
     """Compare each call of compiled code with eager mode, and trace a difference to its cause.
 
-    The finding names the smallest part of the graph that differs, and whether Inductor's code or a decomposition is wrong.
+    The finding names the smallest part of the graph that differs, and what is at fault: Inductor, a decomposition or MagPy.
     A Python file that shows it with torch alone is written to DIR. The program waits for the compiler.
     """
     steps = 50 if options["steps"] is None else options["steps"]
@@ -170,9 +193,9 @@ def compile_command(**options: Any) -> None:
 def kernels(**options: Any) -> None:
     """List the GPU kernels that a program launches on a device that this machine need not have.
 
-    Runs the program for a few steps under the monitor, compiles each captured graph (forward, backward, optimizer) with
-    Inductor and Triton for the device, and shows each kernel with its source lines, its registers, and the least time that
-    it can take by the device's published figures; then the lines of the program by their time in a step, hottest first.
+    Runs the program for a few steps under the monitor, and compiles each captured graph (forward, backward, optimizer)
+    with Inductor and Triton for the device. Each kernel is shown with its source lines, its registers, and a lower bound of
+    its time by the device's published figures. The lines of the program follow by their time in a step, hottest first.
     Nothing runs on a device. With a line, only the kernels that compute something of it, with their Triton source.
     """
     from lsp_server.cli.kernels import kernels as show
@@ -201,14 +224,15 @@ def init(path: str, **options: Any) -> None:
 
 @cli.command(epilog=epilog("demo"), short_help="Copy an example into a new folder and check it.")
 @click.option("--into", default="magpy-demo", show_default=True, metavar="DIR", help="The new folder for the example.")
-def demo(into: str) -> None:
+@click.option("--check/--no-check", "checks", default=True, show_default=True, help="Check it, and say what to do next.")
+def demo(into: str, checks: bool) -> None:
     """Copy a small training script into a new folder, check it, and say what to do next.
 
     Exit status: 0 the check found what it should, 2 the folder exists or can't be written, 3 the script failed.
     """
     from lsp_server.cli.demo import demo as show
 
-    sys.exit(show(into, check=_check_status))
+    sys.exit(show(into, check=_check_status if checks else None))
 
 
 @cli.command(epilog=epilog("diff"), short_help="Compare two reports: findings, regions, kernels.")

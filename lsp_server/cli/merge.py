@@ -27,6 +27,7 @@ def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | Non
         names.append(program)
         own = "" if alone else program
         merged.regions += [replace(r, id=f"{name}/{r.id}", entrypoint=own) for r in report.regions]
+        merged.why_not += [replace(one, region=one.region and f"{name}/{one.region}") for one in report.why_not]
         for finding in report.findings:
             region = f"{name}/{finding.region}" if finding.region is not None else None
             key = (finding.code, finding.location, finding.message)
@@ -46,6 +47,7 @@ def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | Non
             merged.kernels = _joined(merged.kernels, report.kernels, name)
         merged.timings |= {f"{name}: {phase}": seconds for phase, seconds in report.timings.items()}
         merged.timings["total"] = max(merged.timings.get("total", 0.0), report.timings.get("total", 0.0))
+        merged.numerics = merged.numerics or report.numerics
         merged.steps = max(merged.steps, report.steps)
         if report.stopped_after is not None:
             merged.stopped_after = max(merged.stopped_after or 0, report.stopped_after)

@@ -34,5 +34,7 @@ def _about_file(script: str) -> str | None:
     if suffix in _PYTHON_SUFFIXES:
         return None  # the program's own error says what to do
     if suffix == ".ipynb":
-        return f"{name} is a notebook: `%load_ext lsp_server` in a cell of it, or Check in VS Code (`magpy-lsp docs cli`)."
+        return (
+            f"{name} is a notebook: `%load_ext lsp_server` in a cell of it, or Check in VS Code (`magpy-lsp docs output`)."
+        )
     return f"{name} is not a Python file: {_FIND}"

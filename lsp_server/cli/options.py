@@ -149,7 +149,9 @@ def color_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def python_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "--python", metavar="PATH", help="The Python interpreter to run the program with (default: this one)."
+        "--python",
+        metavar="PATH",
+        help="The Python interpreter to run the program with (default: this one; without torch, the project's).",
     )(command)
 
 
@@ -351,6 +353,31 @@ def compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
         live_option,
         color_option,
     ]
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def explain_run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of ``explain-run``."""
+    decorators: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        click.argument("entrypoint", metavar="[REPORT.json | ENTRYPOINT]", required=False),
+        click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does."),
+        steps_option("0"),
+        compile_option,
+        mode_option,
+        click.option(
+            "--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True,
+            help="json: a list of objects, as `why_not` of a JSON report. The program's own stdout goes to stderr.",
+        ),
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the program after this time."
+        ),
+        click.option("--cwd", type=click.Path(exists=True, file_okay=False), help="The directory to run the program in."),
+        python_option,
+        live_option,
+        color_option,
+    ]  # fmt: skip
     for decorate in reversed(decorators):
         command = decorate(command)
     return command

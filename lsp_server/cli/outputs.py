@@ -28,6 +28,9 @@ class Outputs:
     stdout: str | None
     files: tuple[Output, ...] = ()
 
+    def has(self, name: str) -> bool:
+        return self.stdout == name or any(file.format == name for file in self.files)
+
     @property
     def document_on_stdout(self) -> bool:
         return self.stdout in DOCUMENT_NAMES

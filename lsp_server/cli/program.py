@@ -15,6 +15,7 @@ import click
 from lsp_server.budgets import check_budgets, unknown_regions, unmeasured, without_target
 from lsp_server.cli.follow import Finished, Handle, Launch, Runs, show_output
 from lsp_server.cli.known_findings import apply_baseline, open_baseline
+from lsp_server.cli.last_run import keep
 from lsp_server.cli.merge import merge
 from lsp_server.cli.next_command import next_commands
 from lsp_server.cli.publish import publish
@@ -57,7 +58,7 @@ def judge(runs: list[Finished]) -> Judged:
     common = runs[0].effective
     view = View(
         fail_on=common.fail_on, docs_url=common.docs_url, selection=common.selection, in_detail=common.in_detail,
-        ptx=common.ptx,
+        ptx=common.ptx, began_ns=min(run.began_ns for run in runs),
     )  # fmt: skip
     baseline = open_baseline(common)
     runs = [replace(run, outcome=_with_budgets(run)) for run in runs]
@@ -84,6 +85,8 @@ def report_on(runs: list[Finished]) -> int:
     for sentence in next_commands(runs):
         click.echo(f"magpy-lsp: {clean(sentence)}", err=True)
     if not all(_has_no_report(run) for run in runs):
+        if common.mode == "run":
+            keep(common, judged.report)
         publish(common, judged.report, judged.view)
     if any(run.interrupted for run in runs):
         return INTERRUPTED

@@ -14,7 +14,19 @@ from rich.console import Console
 from lsp_server.cli.console import console, show, show_table
 from lsp_server.cli.outputs import Output
 from lsp_server.cli.settings import ResolvedSettings
-from lsp_server.formats import brief, concise, engines, full, github, regions, run_table, statistics, step_table, verified
+from lsp_server.formats import (
+    brief,
+    concise,
+    engines,
+    full,
+    github,
+    regions,
+    run_table,
+    statistics,
+    step_table,
+    verified,
+    why_not,
+)
 from lsp_server.formats.documents import DOCUMENTS
 from lsp_server.formats.view import View
 from magpy_core.findings import Report
@@ -84,6 +96,16 @@ def _findings(out: Console, form: str, effective: ResolvedSettings, report: Repo
     show(out, {"full": full, "concise": concise, "github": github}[form].lines(shown, view))
 
 
+def _uncompiled(out: Console, report: Report, view: View) -> None:
+    """What is not compiled, and why."""
+    found = why_not.of_report(report)
+    out.print()
+    if why_not.by_weight(found):
+        out.print(f"{why_not.TITLE} (`magpy-lsp explain-run` shows this again):", style="bold")
+    show(out, why_not.lines(found, view))
+    out.print()
+
+
 def _summary(out: Console, effective: ResolvedSettings, report: Report, view: View) -> None:
     if engines.compared(report):
         show_table(out, engines.table(report, view))
@@ -94,8 +116,11 @@ def _summary(out: Console, effective: ResolvedSettings, report: Report, view: Vi
         show_table(out, run_table.table(report, view))
         if (of_verification := verified.table(report)) is not None:
             show_table(out, of_verification)
+        elif said := verified.numerics(report):
+            out.print(said, style="dim")
         show(out, run_table.recompiles(report, view))
         show(out, [run_table.total(report)])
+        _uncompiled(out, report, view)
     else:
         show(out, (regions if view.in_detail else brief).lines(report, view))
     show(out, regions.totals(report, view))

@@ -17,6 +17,7 @@ from lsp_server.cli.outputs import Outputs, folder, outputs, writable
 from lsp_server.cli.targets import Target, config_start, interpreter, targets
 from lsp_server.config import BACKENDS, ConfigError, Loaded, device_name, load_for
 from lsp_server.formats.view import relative
+from lsp_server.interpreters import of_project
 from lsp_server.selection import Selection
 from magpy_core.findings import Severity
 from magpy_core.findings.secrets import REDACTED, is_secret
@@ -30,6 +31,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "run": {"steps": 0, "fail-on": Severity.ERROR},
 }
 _COMPARED_STEPS = 24  # enough steady calls for meaningful timings
+_STEPS_IN_DETAIL = 100
 _DEFAULT = "default"
 _COMMAND_LINE = "command line"
 
@@ -96,6 +98,16 @@ class ResolvedSettings:
         folder = self.baseline.parent if self.baseline is not None else Path.cwd()
         return f"{mode} {relative(os.path.abspath(os.path.join(self.cwd or '', self.script)), folder)}"
 
+    @property
+    def has_few_steps(self) -> bool:
+        """Whether the report may have details, which take much memory in a long run: fixes are made of them."""
+        return 0 < self.steps <= _STEPS_IN_DETAIL
+
+    @property
+    def _has_fixes(self) -> bool:
+        """Whether the report is written as JSON, with fixes."""
+        return self.mode == "check" and self.engine == "magpy" and self.has_few_steps and self.outputs.has("json")
+
     def request(self, **streams: Any) -> RunRequest:
         """The request for the runner."""
         return RunRequest(
@@ -115,7 +127,7 @@ class ResolvedSettings:
             verify=self.verify,
             regions=self.regions,
             call_policy=self.call_policy,
-            details=self.html is not None,
+            details=self.html is not None or self._has_fixes,
             target=self.target,
             target_line=self.target_line,
             session_factory=SESSIONS[self.engine],
@@ -191,8 +203,12 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         chooser.origins["entrypoint"] = chooser.origins[key]
     else:
         chooser.pick("entrypoint", target.script or target.module, None, None)
-    for key in ("python", "cwd"):
-        chooser.pick(key, options[key], None, None)
+    python = interpreter(options["python"]) or target.python
+    if python is None and (python := of_project(config_start(target.script, target.cwd))) is not None:
+        chooser.origins["python"] = "the project's environment"
+    else:
+        chooser.pick("python", options["python"], None, None)
+    chooser.pick("cwd", options["cwd"], None, None)
     chooser.pick("args", target.args or None, None, [])
     table = config if mode == "check" else None
     engine = options.get("engine", "magpy")
@@ -223,7 +239,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         module=target.module,
         args=target.args,
         env=dict(target.env),
-        python=interpreter(options["python"]) or target.python,
+        python=python,
         cwd=target.cwd,
         steps=steps,
         timeout=timeout,
@@ -272,7 +288,7 @@ def _load(start: Path) -> Loaded:
     except ConfigError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
-        click.echo("magpy-lsp: `magpy-lsp docs cli` describes the settings of [tool.magpy].", err=True)
+        click.echo("magpy-lsp: `magpy-lsp docs settings` describes the settings of [tool.magpy].", err=True)
         raise SystemExit(2) from None
 
 

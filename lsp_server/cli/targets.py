@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from lsp_server.config import Loaded
 from lsp_server.entrypoints import Entrypoint
+from lsp_server.interpreters import find_interpreter
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,6 @@ def _python(entry: Entrypoint, folder: Path, loaded: Loaded) -> str | None:
     if found is None:
         raise click.UsageError(f"{loaded.file}: entrypoint {entry.name!r}: no Python interpreter at {entry.python!r}.")
     return found
-
-
-def find_interpreter(python: str) -> str | None:
-    """An executable file for a path, a name on PATH, or the folder of a virtual environment."""
-    for candidate in (python, os.path.join(python, "bin", "python"), os.path.join(python, "Scripts", "python.exe")):
-        if found := shutil.which(candidate):
-            # Links are not resolved: a virtual environment's python is a link to an interpreter outside of it.
-            return os.path.abspath(found)
-    return None
 
 
 def interpreter(python: str | None) -> str | None:

@@ -49,7 +49,7 @@ def verify(args: list[str], options: Mapping[str, Any], launch: Callable[[RunReq
     try:
         request = effective.request(stdin="null")
         runs = PairedRuns(request, base, launch, copy=not options["in_place"])
-        status = _compare(runs, effective, as_json=options["output_format"] == "json")
+        status = _print(runs, effective, as_json=options["output_format"] == "json")
         if kept is not None:
             shutil.copytree(base, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("before", "work"))
             click.echo(f"magpy-lsp: what the runs have left is in {kept}.", err=True)
@@ -61,26 +61,40 @@ def verify(args: list[str], options: Mapping[str, Any], launch: Callable[[RunReq
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _compare(runs: PairedRuns, effective: ResolvedSettings, *, as_json: bool) -> int:
+class NoVerdict(Exception):
+    """The program could not be run, or its runs not be compared; the message says why."""
+
+
+def compare(runs: PairedRuns, title: str, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Makes the runs, as many as the verdict needs, and gives it as JSON has it. ``tell`` gets which run begins. Raises
+    NoVerdict."""
     verdict: dict[str, Any] = {"kind": "nothing", "need": "", "why": ""}
     for kind in ("compiled", "eager"):
-        outcome = _made(runs, kind)
+        outcome = _made(runs, kind, tell)
         if outcome.kind in ("bad-entrypoint", "tool-error", "cancelled"):
-            click.echo(f"magpy-lsp: {clean(outcome.message)}", err=True)
-            return 2
+            raise NoVerdict(outcome.message)
     try:
         failed = _failure(runs)
         verdict = {**verdict, "why": failed} if failed else runs.judge()
         while verdict["need"]:
-            outcome = _made(runs, verdict["need"])
+            outcome = _made(runs, verdict["need"], tell)
+            if outcome.kind != "ok" and verdict["need"] == "origin":
+                break  # the verdict needs no more than the other runs
             if outcome.kind != "ok":
                 verdict = {**verdict, "kind": "nothing", "why": f"The run {RUNS[verdict['need']]} failed: {outcome.message}"}
                 break
             verdict = runs.judge()
     except JudgeFailed as error:
+        raise NoVerdict(str(error)) from None
+    return run_verdict.data(title, verdict, runs.outcomes["compiled"].report, runs.why_no_files)
+
+
+def _print(runs: PairedRuns, effective: ResolvedSettings, *, as_json: bool) -> int:
+    try:
+        document = compare(runs, effective.title, lambda text: click.echo(f"magpy-lsp: {text} ...", err=True))
+    except NoVerdict as error:
         click.echo(f"magpy-lsp: {clean(str(error))}", err=True)
         return 2
-    document = run_verdict.data(effective.title, verdict, runs.outcomes["compiled"].report, runs.why_no_files)
     if as_json:
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
@@ -88,9 +102,8 @@ def _compare(runs: PairedRuns, effective: ResolvedSettings, *, as_json: bool) ->
     return _STATUS.get(document["verdict"], 2)
 
 
-def _made(runs: PairedRuns, kind: str) -> Outcome:
-    number = len(runs.outcomes) + 1
-    click.echo(f"magpy-lsp: run {number}: {RUNS[kind]} ...", err=True)
+def _made(runs: PairedRuns, kind: str, tell: Callable[[str], None]) -> Outcome:
+    tell(f"run {len(runs.outcomes) + 1}: {RUNS[kind]}")
     return runs.run(kind)
 
 

@@ -6,6 +6,7 @@ Key functions: actions_for, starting.
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -23,6 +24,8 @@ from lsp_server.suppress import directives
 from magpy_core.findings import Finding, Position, Range, lookup
 
 EXPLAIN, SHOW_DOCUMENTATION, SHOW_GRAPH = "magpy.explainCode", "magpy.showDocumentation", "magpy.showOperatorGraph"
+OPEN_REPRODUCER = "magpy.openReproducer"
+_NEVER_IGNORED = ("MP905", "MP910", "MP912")  # the program raised; the table is wrong; an ignore comment does nothing
 Placed = tuple[RunFindings, Finding, types.Range]
 
 
@@ -140,10 +143,15 @@ def starting(
 
 
 def _plain(document: Document, found: Sequence[Placed], request: ActionRequest) -> Iterator[types.CodeAction]:
+    if request.shows_documents:
+        for _, finding, where in found:
+            if finding.reproducer and os.path.isfile(finding.reproducer):
+                diagnostics = _diagnostics_of(request, finding, where)
+                yield _command("Open reproducer", OPEN_REPRODUCER, finding.reproducer, diagnostics)
     codes = {finding.code: (finding, where) for run, finding, where in found if run.is_diagnosed(finding, finding.severity)}
     for code, (finding, where) in codes.items():
         diagnostics = _diagnostics_of(request, finding, where)
-        if lookup(code).code not in ("MP910", "MP912"):
+        if lookup(code).code not in _NEVER_IGNORED:
             here = _ignored_here(document, code, where)
             if here is not None:
                 yield _action(document, here, diagnostics, request.encoding, ignores=True)
@@ -152,8 +160,12 @@ def _plain(document: Document, found: Sequence[Placed], request: ActionRequest) 
             command = EXPLAIN if request.own else SHOW_DOCUMENTATION
             yield _command(f"Show documentation of {code}", command, code, diagnostics)
     if request.own:
-        for region in dict.fromkeys(finding.region for _, finding, _ in found if finding.region):
-            yield _command(f"Open the operator graph of {region}", SHOW_GRAPH, region, None)
+        for region in dict.fromkeys(finding.region for run, finding, _ in found if _has_graph(run, finding.region)):
+            yield _command(f"Open the operator graph of {region}", SHOW_GRAPH, str(region), None)
+
+
+def _has_graph(run: RunFindings, region: str | None) -> bool:
+    return region in run.regions and run.regions[region].captures > 0
 
 
 def _command(title: str, command: str, argument: str, diagnostics: list[types.Diagnostic] | None) -> types.CodeAction:

@@ -57,28 +57,37 @@ def entry_lenses(
 def region_lenses(document: Document, runs: Iterable[RunFindings], *, own: bool, running: bool) -> list[types.CodeLens]:
     """A region's summary at its definition, and lenses to start its program.
 
-    ``own``: the client is our extension, where a click on the summary opens the operator graph.
+    If several programs run the region, its summary names them: once if it is the same in all of them. The lenses start the
+    program that ran last. ``own``: the client is our extension, where a click on the summary opens the operator graph.
     """
     lenses = []
-    startable: dict[tuple[int, str], None] = {}
+    started: dict[int, str] = {}
+    programs: dict[int, set[str]] = {}
+    summaries: dict[tuple[int, str], list[tuple[RunFindings, str]]] = {}
     for run in runs:
         for region in run.regions.values():
             place = run.region_line_of(region)
-            if place is None or place[0] != document.key:
-                continue
-            title, line = f"{region.name}: {region_line(region)}", place[1]
-            if own:
-                at = types.Position(line, 0)
-                command = types.Command(title, SHOW_GRAPH, arguments=[region.id])
-                lenses.append(types.CodeLens(types.Range(at, at), command))
-            else:
-                lenses.append(_lens(line, title, ""))
-            startable[line, run.uri] = None
+            if place is not None and place[0] == document.key:
+                title, line = f"{region.name}: {region_line(region)}", place[1]
+                summaries.setdefault((line, title), []).append((run, region.id))
+                started[line] = run.uri
+                programs.setdefault(line, set()).add(run.program)
+    for (line, title), of in summaries.items():
+        if len(programs[line]) > 1:
+            title = f"{' and '.join(dict.fromkeys(run.program for run, _ in of))} · {title}"
+        if own:
+            at = types.Position(line, 0)
+            lenses.append(types.CodeLens(types.Range(at, at), types.Command(title, SHOW_GRAPH, arguments=[of[-1][1]])))
+        else:
+            lenses.append(_lens(line, title, ""))
     if not running and entrypoint_line(document.lines) is None:
         # The program is another file; an entrypoint has these lenses itself.
-        for line, uri in startable:
+        names = {run.uri: run.program for of in summaries.values() for run, _ in of}
+        for line, uri in started.items():
             argument = {"uri": uri, "wait": False}
-            lenses += [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]
+            name = f" {names[uri]}" if len(programs[line]) > 1 else ""
+            check = _lens(line, f"Check{name}", CHECK, argument)
+            lenses += [check, _lens(line, f"Run{name} compiled", RUN_COMPILED, argument)]
     return lenses
 
 

@@ -11,8 +11,9 @@ from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.seen import GuardSeen, guards_at
 from lsp_server.features.summary import count
 from lsp_server.features.syntax import parse, range_of
+from lsp_server.formats import why_not
 from lsp_server.formats.step_parts import PartRow, row_of, share_of
-from magpy_core.findings import Position, Range, Recompile, RegionSummary, StepReport
+from magpy_core.findings import Position, Range, Recompile, RegionSummary, StepReport, WhyNot
 
 _LISTED = 5
 _CHECKS = {
@@ -24,13 +25,20 @@ _CHECKS = {
 
 
 def region_text(document: Document, line: int, runs: Sequence[RunFindings]) -> str | None:
-    """The regions defined on ``line``, in Markdown that is also readable as plain text."""
-    blocks = []
+    """The regions defined on ``line``, in Markdown that is also readable as plain text. If several programs run them, each
+    text names its programs, and is there once."""
+    programs: dict[str, list[str]] = {}
     for run in runs:
         for region in run.regions.values():
             if run.region_line_of(region) == (document.key, line):
-                blocks.append("\n".join(_region(region, run)))
+                programs.setdefault("\n".join(_region(region, run)), []).append(run.program)
+    several = len({name for names in programs.values() for name in names}) > 1
+    blocks = [f"{_in(names)}{text}" if several else text for text, names in programs.items()]
     return "\n\n".join(blocks) or None
+
+
+def _in(programs: Sequence[str]) -> str:
+    return f"In {' and '.join(code(name) for name in dict.fromkeys(programs))}: "
 
 
 def _region(region: RegionSummary, run: RunFindings) -> list[str]:
@@ -62,6 +70,7 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
     part = row_of(run.step, region.id)
     if run.step is not None and part is not None and part.share is not None:
         lines.append(f"- {_part(part, run.step)}")
+    lines += [f"- {_why_not(one)}" for one in run.why_not if one.region == region.id and one.reason]
     if region.recompiles:
         lines.append(f"- recompiled because of {_changes(region.recompiles)}")
     if run.kernels is not None:
@@ -69,6 +78,13 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
 
         lines += [f"- {plain(line.plain.strip())}" for line in of_region(region, run.kernels)]
     return lines
+
+
+def _why_not(found: WhyNot) -> str:
+    """``eager mode, 12% of a step: ...``, with the value or the line, and what to do."""
+    at = f" {plain(found.code)} at {code(why_not.base_name(found))}." if found.cause else ""
+    value = f" {code(found.value)}." if found.value else ""
+    return f"{why_not.head(found)}: {plain(found.why)}{at}{value} {plain(found.rewrite)}".rstrip()
 
 
 def _part(part: PartRow, step: StepReport) -> str:

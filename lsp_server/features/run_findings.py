@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 from typing import Any
 
 from lsp_server.features.documents import key_of, path_of
@@ -12,7 +13,7 @@ from lsp_server.features.tracking import Tracker
 from lsp_server.formats.view import ranks
 from lsp_server.selection import Selection
 from lsp_server.sources import is_library
-from magpy_core.findings import Finding, Location, RegionSummary, Severity, StepReport, TargetReport
+from magpy_core.findings import Finding, Location, RegionSummary, Severity, StepReport, TargetReport, WhyNot
 from magpy_core.findings.details import Details, RegionDetail
 
 
@@ -44,12 +45,19 @@ class RunFindings:
         self.regions: dict[str, RegionSummary] = {}
         self.details: Details | None = None  # captures in full, once the run has ended
         self.step: StepReport | None = None  # of a compiled run, once it has ended
+        self.why_not: list[WhyNot] = []  # once the run has ended
         self.kernels: TargetReport | None = None  # of a run with a target, once they are made
         self.steps = 0
         self._places: dict[str, set[tuple[str, int]]] = {}
         self.complete = False  # the run has ended
         self.version = 0  # of the findings
         self.entries: tuple[Any, ...] | None = None  # the board's cached entries, after what they depend on
+
+    @property
+    def program(self) -> str:
+        """Its name among others: its file with the folder, since many programs are called train.py."""
+        path = PurePath(path_of(self.uri) or self.uri)
+        return f"{path.parent.name}/{path.name}" if path.parent.name else path.name
 
     @property
     def docs_url(self) -> str | None:
@@ -96,9 +104,24 @@ class RunFindings:
 
     def region_line_of(self, region: RegionSummary) -> tuple[str, int] | None:
         """The file key and the current line of a region's definition."""
-        tracked = self.tracker.file(region.file)
-        line = tracked.place(region.line - 1, region.line - 1) if tracked else None
-        return None if line is None else (key_of(region.file), line)
+        return self._line_now(region.file, region.line)
+
+    def why_not_at(self, key: str, line: int) -> list[WhyNot]:
+        """Of what is not fully compiled: regions that begin at a 0-based line of a file, or have it in their statements, and
+        what is caused there."""
+        found = []
+        for one in self.why_not:
+            region = self.regions.get(one.region)
+            lines = range(region.line, max(region.line, region.last_line) + 1) if region is not None else ()
+            places = [(region.file, number) for number in lines] if region is not None else []
+            if one.reason and any(self._line_now(*at) == (key, line) for at in (*places, (one.file, one.line))):
+                found.append(one)
+        return found
+
+    def _line_now(self, file: str, line: int) -> tuple[str, int] | None:
+        tracked = self.tracker.file(file) if line else None
+        now = tracked.place(line - 1, line - 1) if tracked else None
+        return None if now is None else (key_of(file), now)
 
     def detail_of(self, region: str) -> RegionDetail | None:
         """The captures of a region, newest first."""

@@ -14,6 +14,7 @@ from magpy_core.findings import REGISTRY, Finding, Severity
 from magpy_core.runner.request import UnknownTarget
 
 SECTION = "magpy"
+COMPILES = ("background", "foreground")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Settings:
     steps: int | None = None
     timeout: float | None = None
     backend: str | None = None
+    compile: str = "background"
     target: str | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -78,6 +80,8 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     take("timeout", "timeout", number(timeout), timeout, "a number of seconds, 0 for none")
     backend = raw.get("backend")
     take("backend", "backend", backend in ("", *BACKENDS), backend or None, f"one of {', '.join(BACKENDS)}")
+    waits = raw.get("compile")
+    take("compile", "compile", waits in COMPILES, waits, f"one of {', '.join(COMPILES)}")
     known, target = _device(raw.get("target"))
     take("target", "target", known, target, "none, or a device like cuda:sm_90")
     strings = isinstance(args, (list, tuple)) and all(isinstance(a, str) for a in args)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from lsp_server.features.documents import Document, LineEdit, key_of
@@ -87,6 +87,23 @@ class TrackedFile:
             return None if inside is None else edit.first + inside
 
         self._map = [moved(line) for line in self._map]
+        self._find_again(edit.first, edit.first + len(edit.new), now)
+
+    def _find_again(self, first: int, last: int, now: Sequence[str]) -> None:
+        """Lines that an earlier edit has changed and this one has restored, in lines ``first..last`` of the text ``now``."""
+        old = 0
+        while old < len(self._map):
+            if self._map[old] is not None:
+                old += 1
+                continue
+            end = next((i for i in range(old, len(self._map)) if self._map[i] is not None), len(self._map))
+            below = self._map[old - 1] if old else -1
+            above = self._map[end] if end < len(self._map) else len(now)
+            assert below is not None and above is not None, "the lines around are known"
+            if below < last and first < above:
+                for offset, line in enumerate(match_lines(self.lines[old:end], now[below + 1 : above])):
+                    self._map[old + offset] = None if line is None else below + 1 + line
+            old = end
 
     @property
     def changed(self) -> bool:
@@ -118,6 +135,20 @@ class Tracker:
             if document.path is not None:
                 text = read_source(document.path)
                 self._files[document.key] = None if text is None else TrackedFile(text, document.lines)
+
+    @staticmethod
+    def of_texts(texts: Mapping[str, Sequence[str]], documents: Iterable[Document]) -> Tracker:
+        """Of an earlier run, whose files had these lines: those on disk, or in an editor, may have changed since."""
+        tracker, now = Tracker(0, ()), {document.key: document.lines for document in documents}
+        for key, lines in texts.items():
+            text = None if key in now else read_source(key)
+            current = now.get(key, split_lines(text) if text is not None else [])
+            tracker._files[key] = TrackedFile("\n".join(lines), current)
+        return tracker
+
+    def texts(self, keys: Iterable[str]) -> dict[str, list[str]]:
+        """The lines that ran of the files of these keys, as far as they are known."""
+        return {key: found.lines for key in keys if (found := self.file(key)) is not None}
 
     def file(self, path: str) -> TrackedFile | None:
         """The tracked file, or None if the text that the program loaded is unknown."""

@@ -25,7 +25,19 @@ def text(report: Report, view: View) -> str:
         data["comparison"] = engines.data(report)
     for finding, (_, print_) in zip(data["findings"], unique(report.findings, view.root, view.sources), strict=True):
         finding["fingerprint"] = print_
+    if view.began_ns:
+        _add_fixes(data["findings"], report, view.began_ns)
     return json.dumps(_finite(data), indent=2, allow_nan=False) + "\n"
+
+
+def _add_fixes(findings: list[dict[str, Any]], report: Report, began_ns: int) -> None:
+    """The quick fixes that an editor offers."""
+    from lsp_server.features.fixes.exact import Fixes  # here: it imports the libraries of the language server
+
+    fixes = Fixes(report, began_ns)
+    for finding, of in zip(findings, report.findings, strict=True):
+        if found := fixes.of(of):
+            finding["fixes"] = found
 
 
 def _finite(value: Any) -> Any:

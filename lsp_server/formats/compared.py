@@ -62,7 +62,7 @@ def _region(change: RegionChange, view: View) -> Iterator[Text]:
 
 def _change(one: Change) -> Text:
     return Text(
-        f"    {clean(one.label) + ':':<23}{figures(one)}", "red" if one.worse else "green" if one.new < one.old else ""
+        f"    {clean(one.label) + ':':<25}{figures(one)}", "red" if one.worse else "green" if one.new < one.old else ""
     )
 
 

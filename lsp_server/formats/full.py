@@ -24,7 +24,7 @@ def lines(report: Report, view: View) -> Iterator[Text]:
         yield Text()
     if guard_findings:
         yield Text(
-            f"{count(len(guard_findings), 'guard')}: a capture is replayed only while these values stay the same "
+            f"{count(len(guard_findings), 'guard')}: compiled code is used only while these values stay the same "
             "(magpy-lsp explain MP204)",
             "bold",
         )

@@ -85,7 +85,7 @@ def total(report: Report) -> Text:
     if seconds := sum(r.compile_s or 0.0 for r in report.regions):
         text.append(f", {seconds:,.1f} s compiling", "default")
     late = sum(r.captures_after_step_3 for r in report.regions)
-    text.append(f", {count(late, 'capture') if late else 'no captures'} after step 3.", "default")
+    text.append(f", {count(late, 'recompile') if late else 'no recompiles'} after step 3.", "default")
     return text
 
 

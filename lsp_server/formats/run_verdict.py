@@ -16,7 +16,7 @@ _STYLES = {"equal": "green", "rounding": "green", "differs": "red"}
 
 
 def data(title: str, verdict: Mapping[str, Any], report: Report, why_no_files: str) -> dict[str, Any]:
-    """The document of ``--format json``, which docs/cli.md describes."""
+    """The document of ``--format json``, which docs/reference/json.md describes."""
     regions = [region for region in report.regions if region.calls]
     calls, hits = sum(region.calls for region in regions), sum(region.hits for region in regions)
     kind = verdict["kind"]
@@ -42,6 +42,9 @@ def data(title: str, verdict: Mapping[str, Any], report: Report, why_no_files: s
         "noisy_runs": verdict.get("noisy_runs", 0),
         "is_chaotic": verdict.get("is_chaotic", False),
         "by_ties": verdict.get("by_ties", False),
+        "origin": verdict.get("origin"),
+        "why_no_origin": verdict.get("why_no_origin", ""),
+        "amplified": verdict.get("amplified"),
         "not_compared": ignored,
         "dropped_code": dropped,
     }
@@ -65,30 +68,45 @@ def _summary(document: Mapping[str, Any], why: str) -> str:
     if kind == "rounding":
         first = next((one for one in growth if one["compiled"]), None)
         if first is None:
-            return "Equal up to rounding: states are the same bit by bit; lines or files differ as with rounding noise."
+            return (
+                "Equal up to rounding: states are the same bit by bit; lines or files differ as with rounding noise"
+                f"{_caused(document)}."
+            )
         last = growth[-1]
         return (
             f"Equal up to rounding: the first difference is {_part(first['compiled'])} {_when(first['step'])}, in "
-            f"{first['where']}; at the end it is {_part(last['compiled'])}, "
+            f"{first['where']}{_caused(document)}; at the end it is {_part(last['compiled'])}, "
             f"and with rounding noise alone {_part(last['noise'])}."
         )
     if kind == "differs":
         found = document["differences"][0]
-        return f"Differs: {_difference(found)}."
+        return f"Differs: {difference(found)}{_caused(document)}."
     if kind == "unseeded":
         after = f" after step {why}" if why else " at the end"
         return (
-            f"Nothing can be compared: two eager runs differ{after}. The program draws other random numbers each time: "
+            f"Nothing can be compared: two eager runs differ{after}. The program uses other random numbers each time: "
             "call `torch.manual_seed(0)` at its start, and `random.seed` and `numpy.random.seed` where it uses these."
         )
     return f"Nothing could be compared. {why}"
+
+
+def _caused(document: Mapping[str, Any]) -> str:
+    """``, from `addmm` (step 4, train.py:12, by 2e-07), amplified about 900 times by Adadelta in step 8``."""
+    text, origin, amplified = "", document["origin"], document["amplified"]
+    if origin is not None:
+        place = f", {origin['where']}" if origin["where"] else ""
+        text = f", from `{origin['operation']}` (step {origin['step']:,}{place}, by {_part(origin['apart'])})"
+    if amplified is not None:
+        factor = float(f"{amplified['factor']:.0e}")
+        text += f", amplified about {factor:,.0f} times by {amplified['optimizer']} in step {amplified['step']:,}"
+    return text
 
 
 def _when(step: int | None) -> str:
     return "at the end" if step is None else f"after step {step:,}"
 
 
-def _difference(found: Mapping[str, Any]) -> str:
+def difference(found: Mapping[str, Any]) -> str:
     if found["what"] == "state":
         explained = found["explained"]
         noise = "" if explained is None else f"; rounding noise changes it by up to {explained:.3g}"
@@ -103,7 +121,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[Text]:
     name, style = clean(document["entrypoint"]), _STYLES.get(kind, "yellow")
     yield Text.assemble((f"{name}: ", "bold"), (clean(document["summary"]), style))
     for found in document["differences"][1:]:
-        yield Text(f"  also: {clean(_difference(found))}")
+        yield Text(f"  also: {clean(difference(found))}")
     if kind in ("equal", "rounding", "differs"):
         yield Text(
             f"  compiled code ran in {document['compiled_calls']:,} of {count(document['calls'], 'call')} of regions, "
@@ -122,6 +140,8 @@ def lines(document: Mapping[str, Any]) -> Iterator[Text]:
             )
         if document["is_chaotic"]:
             yield Text("  rounding alone changes the end of this program that much: compare fewer steps, with --steps")
+    if kind in ("rounding", "differs") and document["why_no_origin"]:
+        yield Text(f"  the operation that differs first is not known: {clean(document['why_no_origin'])}")
     for text in document["not_compared"]:
         yield Text(f"  not compared: {clean(text)}")
     for text in document["dropped_code"]:

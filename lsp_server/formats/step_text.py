@@ -1,4 +1,5 @@
-"""The training step in plain English. Key functions: line, brief, result, gained, why_not; while it runs: speeds, standing.
+"""The training step in plain English. Key functions: line, verified_graphs, brief, result, gained, why_not; while it runs:
+speeds, standing.
 
 Does not import rich, because the server uses it for its summaries.
 """
@@ -6,10 +7,10 @@ Does not import rich, because the server uses it for its summaries.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable
 
-from magpy_core.findings import RegionSummary, Report, StepReport, Unused
+from magpy_core.findings import RegionSummary, Report, StepReport
+from magpy_core.findings.explanation import clause
 
 _SHOWN_S = 0.05  # shorter waits and savings are noise in a run that lasts seconds
 
@@ -22,17 +23,25 @@ def line(report: Report) -> str:
     if not step.count:
         return "Step: no step was completed, so nothing was measured."
     balance = _balance(step, is_kept=any(region.kept for region in report.regions))
-    verified = _verified(report)
+    verified = verified_graphs(report.regions)
     return " ".join(
-        [f"Step: {_times(step, report)}.", *(f"{text[0].upper()}{text[1:]}." for text in (balance, verified) if text)]
+        [
+            f"Step: {_times(step, report)}.",
+            *(
+                f"{text[0].upper()}{text[1:]}."
+                for text in (balance, verified and f"{verified} verified against eager mode")
+                if text
+            ),
+        ]
     )
 
 
-def _verified(report: Report) -> str:
-    """``3 of 4 graphs verified against eager mode``; empty if no compiled code was used."""
-    verified = sum(region.verified for region in report.regions)
-    graphs = verified + sum(len(region.unverified) for region in report.regions)
-    return f"{verified:,} of {graphs:,} graph{'' if graphs == 1 else 's'} verified against eager mode" if graphs else ""
+def verified_graphs(regions: Iterable[RegionSummary]) -> str:
+    """``11 of 12 graphs``: whose compiled code was compared with eager mode and gives the same; empty if there is none."""
+    seen = list(regions)
+    verified = sum(region.verified for region in seen)
+    graphs = verified + sum(len(region.unverified) + region.wrong for region in seen)
+    return f"{verified:,} of {graphs:,} graph{'' if graphs == 1 else 's'}" if graphs else ""
 
 
 def brief(step: StepReport) -> str:
@@ -140,31 +149,8 @@ def _verdict(step: StepReport) -> str:
     return f": compiled is slower ({interval})" if step.verdict == "slower" else f" ({interval})"
 
 
-_LONGER = "run it for longer, or wait for the compiler with `--compile foreground`"
-_WHY: Mapping[Unused, str] = {
-    "called once": "{name} was called only {calls}: MagPy records the second call at the earliest",
-    "budget": "recording {name} would have cost more time than so short a run can gain: "
-    "run it for longer, or record at once with `--compile foreground`",
-    "surroundings": "{name} was called inside other code that would see MagPy's operations{where}",
-    "not recorded": "no call of {name} could be recorded",
-    "refused": "{name} can't be compiled{where}",
-    "cut": "only parts of {name} can be compiled{where}, and they were not ready",
-    "slower": "compiled code of {name} was slower, so it is not used",
-    "slower before": "compiled code of {name} was slower in an earlier run of this command, so it was not compiled again "
-    "(`magpy-lsp cache clear` forgets that)",
-    "again": "the program ended while {name} was being compiled{parts}: run it again (the compiler may take more time in "
-    "the next run), or wait for it with `--compile foreground`",
-    "compiling": "the program ended while {name} was being compiled{parts}: " + _LONGER,
-    "no core": "all cores were busy, and the compiler got hardly any time for {name}{parts}: "
-    "leave it a core (`OMP_NUM_THREADS=1`), or wait for it with `--compile foreground`",
-    "queued": "the program ended before the compiler came to {name}{parts}: " + _LONGER,
-    "not loaded": "{name} is compiled, but loading its code would have cost more time than so short a run can gain: "
-    "run it for longer, or again",
-    "not served": "no later call of {name} was like the recorded one{where}",
-    "late": "compiled code of {name} ran in only {hits} of {calls}: run it for longer",
-}
+_OF_SOME_CALLS = ("missed", "small", "replaced", "inside")
 _KINDS = ("step", "function", "module", "optimizer", "stretch")
-_EXPLAINS = ("MP1", "MP2", "MP9")
 
 
 def why_not(report: Report) -> str:
@@ -175,35 +161,15 @@ def why_not(report: Report) -> str:
     if not unused:
         return ""
     region = min(
-        unused, key=lambda one: (one.unused == "cut", _KINDS.index(one.kind) if one.kind in _KINDS else 9, -one.calls)
+        unused,
+        key=lambda one: (
+            one.unused in _OF_SOME_CALLS,
+            one.unused == "cut",
+            _KINDS.index(one.kind) if one.kind in _KINDS else 9,
+            -one.calls,
+        ),
     )
-    calls = f"{region.calls:,} time{'' if region.calls == 1 else 's'}"
-    if region.unused == "late":
-        calls = f"{region.calls:,} call{'' if region.calls == 1 else 's'}"
-    where = _cause(report, region)
-    name, parts = f"`{region.name}`", _parts(report)
-    return _WHY[region.unused].format(name=name, calls=calls, hits=f"{region.hits:,}", where=where, parts=parts)
-
-
-def _parts(report: Report) -> str:
-    """`` (7 of 9 parts are compiled; the next run starts with them)``; empty if there are none that it could start with."""
-    done = sum(region.parts_compiled for region in report.regions)
-    if not done:
-        return ""
-    parts = sum(region.parts for region in report.regions)
-    them = "it" if done == 1 else "them"
-    return f" ({done:,} of {parts:,} parts {'is' if done == 1 else 'are'} compiled; the next run starts with {them})"
-
-
-def _cause(report: Report, region: RegionSummary) -> str:
-    """`` (MP106 at train.py:12)``: the finding about it; empty if there is none."""
-    about = [f for f in report.findings if f.region == region.id and f.code.startswith(_EXPLAINS)]
-    about = about or [f for f in report.findings if f.code == "MP406"]
-    if not about:
-        return ""
-    finding = min(about, key=lambda one: one.severity.rank)
-    shown = "" if finding.is_actionable else ", which `--details` shows"
-    return f" ({finding.code} at {os.path.basename(finding.location.file)}:{finding.location.range.start.line + 1}{shown})"
+    return clause(report, region)
 
 
 def _reason(report: Report) -> str:

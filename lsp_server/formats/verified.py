@@ -37,6 +37,15 @@ def reasons(region: RegionSummary) -> list[str]:
     return [f"{count(number, 'call')} not compared: {clean(reason)}" for reason, number in found.most_common(3)]
 
 
+def numerics(report: Report) -> str:
+    """Of a run with ``--verify=strict``: whether torch helps; empty for others."""
+    if report.numerics == "strict":
+        return "Compiled with torch's strict numerics, which give eager mode's bits wherever Inductor can."
+    if report.numerics == "default":
+        return "This version of torch has no strict numerics: code that gives other bits than eager mode is not used."
+    return ""
+
+
 def table(report: Report) -> Table | None:
     """None if nothing was compared but the first calls."""
     regions = compared(report)
@@ -46,7 +55,7 @@ def table(report: Report) -> Table | None:
         box=box.SIMPLE_HEAD,
         title="Compared with eager mode",
         title_justify="left",
-        caption="Differences as a part of the tensor's largest element",
+        caption=" ".join(("Differences as a part of the tensor's largest element.", numerics(report))).strip(),
         caption_justify="left",
         pad_edge=False,
         padding=0,

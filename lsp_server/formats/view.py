@@ -67,7 +67,8 @@ class View:
     ``fail_on`` is the severity that counts as a failure, for formats that distinguish failures. ``suppressed`` and
     ``known`` are the numbers of findings hidden by comments and by the baseline. ``docs_url``: the address of the project's
     published pages of codes. ``programs``: the reports that were merged, by name. ``in_detail``: facts are shown as well.
-    ``ptx``: JSON has the PTX of kernels.
+    ``ptx``: JSON has the PTX of kernels. ``began_ns``: when the runs began, in nanoseconds since the epoch: JSON has the
+    quick fixes of files that have not changed since; 0: it has none.
     """
 
     base: Path = field(default_factory=Path.cwd)
@@ -82,6 +83,7 @@ class View:
     selection: Selection = field(default_factory=Selection)
     in_detail: bool = False
     ptx: bool = False
+    began_ns: int = 0
 
     def shown(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings that are shown: what counts as a failure always is."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
-from lsp_server.features import codelens, inlay
-from lsp_server.features.code_actions import SHOW_DOCUMENTATION, ActionRequest, actions_for, starting
-from lsp_server.features.documents import Document, key_of, path_of
+from lsp_server.features import codelens, inlay, why_not
+from lsp_server.features.code_actions import OPEN_REPRODUCER, SHOW_DOCUMENTATION, ActionRequest, actions_for, starting
+from lsp_server.features.documents import Document, key_of, path_of, uri_of
 from lsp_server.features.hover import hover_text
 from lsp_server.features.kernels import kernel_text
 from lsp_server.features.positions import from_units, lsp_range
@@ -21,6 +22,7 @@ from lsp_server.features.tables import FILE, is_table_file
 from lsp_server.features.views import requests as views
 from lsp_server.links import in_editor, web
 from lsp_server.server.app import CODES, TRUST, MagpyServer
+from lsp_server.server.kept_runs import KeptRuns
 from lsp_server.server.lifetime import on_signal, watch_process
 from lsp_server.server.targets import names_for
 from magpy_core.findings import REGISTRY, Position
@@ -45,6 +47,9 @@ def _register_lifecycle(server: MagpyServer) -> None:
             # As `settings`, as for `workspace/configuration`, or as they are: a client's own form gives the user no choice.
             server.push_settings(options.get("settings", options.get(SECTION, options)))
             server.runs.trusted = options.get("trusted", True) is True
+            storage = options.get("storage")
+            if isinstance(storage, str) and os.path.isabs(storage):
+                server.runs.kept = KeptRuns(Path(storage) / "runs")
         text = params.capabilities.text_document
         related = text.publish_diagnostics.related_information if text and text.publish_diagnostics else False
         server.board.related_information = bool(related)
@@ -73,6 +78,8 @@ def _register_lifecycle(server: MagpyServer) -> None:
                 log.warning("the client did not register change notifications: %s", error)
         for folder in server.folders():
             server.check_table(os.path.join(folder, FILE))
+        for kept in server.runs.kept.read():
+            server.runs.restore(kept, await server.settings_for(kept.target.uri))
 
     @server.feature(TRUST)
     def trust(params: Any) -> None:
@@ -241,7 +248,9 @@ def _register_features(server: MagpyServer) -> None:
             titles = {codelens.CHECK: "", codelens.RUN_COMPILED: "", codelens.CANCEL: "Cancel"}
             starts = starting(lenses, params.range, request, titles)
         found = [(run, finding, where) for run, finding, _, where in server.board.within(document.key, params.range)]
-        return actions_for(document, found, list(server.board.runs()), request) + starts
+        runs, lines = list(server.board.runs()), range(params.range.start.line, params.range.end.line + 1)
+        reasons = why_not.actions(document, lines, runs, only, own=server.handles_status)
+        return actions_for(document, found, runs, request) + reasons + starts
 
     @server.feature(CODES)
     def codes(_params: Any) -> list[dict[str, str | None]]:
@@ -317,8 +326,26 @@ def _register_commands(server: MagpyServer) -> None:
         shown = await server.window_show_document_async(types.ShowDocumentParams(page, external=external))
         return bool(shown.success)
 
+    @server.command(OPEN_REPRODUCER)
+    async def reproducer(arguments: list[Any]) -> bool:
+        """Opens the file that shows a finding without the program. Only what a finding names is opened."""
+        path = str(arguments[0]) if arguments else ""
+        if not path or all(f.reproducer != path for run in server.board.known() for f in run.findings.values()):
+            raise JsonRpcInvalidParams(f"{OPEN_REPRODUCER}: the argument must be the reproducer of a finding")
+        shown = await server.window_show_document_async(types.ShowDocumentParams(uri_of(path), take_focus=True))
+        return bool(shown.success)
+
+    @server.command(why_not.TELL_WHY_NOT)
+    async def tell_why_not(arguments: list[Any]) -> bool:
+        """Says why a region is not compiled, for clients that can't show a page."""
+        found = why_not.find(str(arguments[0]) if arguments else "", server.board.runs())
+        if found is None:
+            raise JsonRpcInvalidParams(f"{why_not.TELL_WHY_NOT}: the argument must be a region that is not compiled")
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, why_not.message(found)))
+        return True
+
     @server.command(codelens.CLEAR)
     async def clear(_arguments: list[Any]) -> None:
         """Clears all findings."""
-        server.changed(server.board.clear())
+        server.runs.clear()
         server.lenses_changed()

@@ -10,9 +10,8 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable
-
-import psutil
 
 log = logging.getLogger(__name__)
 _POLL_SECONDS = 3.0
@@ -21,7 +20,7 @@ _POLL_SECONDS = 3.0
 def watch_process(pid: int, on_exit: Callable[[], None]) -> bool:
     """Calls ``on_exit`` when process ``pid`` ends; False if it can't be watched (a client in another container)."""
     loop = asyncio.get_running_loop()
-    if not psutil.pid_exists(pid):
+    if not _exists(pid):
         # The pid may belong to another pid namespace, so the editor may be alive.
         log.warning("the editor's process %d is not visible from here; relying on end of input", pid)
         return False
@@ -37,6 +36,18 @@ def watch_process(pid: int, on_exit: Callable[[], None]) -> bool:
     return True
 
 
+def _exists(pid: int) -> bool:
+    if sys.platform == "win32":
+        return False  # there, signal 0 would end it
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
 def _exit_once(loop: asyncio.AbstractEventLoop, descriptor: int, on_exit: Callable[[], None]) -> None:
     loop.remove_reader(descriptor)
     os.close(descriptor)
@@ -44,7 +55,7 @@ def _exit_once(loop: asyncio.AbstractEventLoop, descriptor: int, on_exit: Callab
 
 
 def _poll(loop: asyncio.AbstractEventLoop, pid: int, on_exit: Callable[[], None]) -> None:
-    if psutil.pid_exists(pid):
+    if _exists(pid):
         loop.call_later(_POLL_SECONDS, _poll, loop, pid, on_exit)
     else:
         on_exit()

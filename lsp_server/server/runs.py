@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from lsp_server.budgets import check_budgets, unknown_regions, unmeasured
 from lsp_server.config import ConfigError, Loaded, load_for
 from lsp_server.features.diagnostics import Board
-from lsp_server.features.documents import Documents, uri_of
+from lsp_server.features.documents import Documents, key_of, uri_of
 from lsp_server.features.finding_filter import FindingFilter
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.settings import Settings
@@ -31,8 +31,10 @@ from lsp_server.formats import step_text
 from lsp_server.formats.live import LiveRun
 from lsp_server.formats.view import View
 from lsp_server.repeats import merged
+from lsp_server.server.kept_runs import Kept, KeptRuns
 from lsp_server.server.targets import Target
 from lsp_server.server.worker import Refused, RunOptions, Worker, options_to_settings, selection_of
+from lsp_server.sources import is_library
 from magpy_core.findings import Finding, RegionSummary, Report
 from magpy_core.runner.request import SESSIONS, Outcome, parse_target
 
@@ -94,6 +96,7 @@ class Run:
         self.garbage = 0
         self.started_at = time.monotonic()
         self.ended_at = 0.0
+        self.ended_ms: int | None = None  # since the epoch
         self.suppressed = 0
         self.finding_filter: FindingFilter | None = None
         self.loaded = Loaded()
@@ -154,6 +157,8 @@ class Run:
             parts.insert(0, step)
         elif self.mode == "compiled" and speedups:
             parts.append(f"up to {max(speedups):.2f}x")
+        if self.verified:
+            parts.append(self.verified)
         if self.keeps_shown and self.outcome is not None and (why := step_text.why_not(self.outcome.report)):
             parts = [f"nothing was recorded: {why}"]
         if self.found.kernels is not None:
@@ -175,14 +180,22 @@ class Run:
             "summary": self.summary(),
             "step": self.step,
             "gain": step_text.result(self.found.step) if self.found.step is not None else "",
+            "verified": self.verified,
             "lowering": list(self.lowering) if self.lowering is not None else None,
             "findings": self.counts(),
             "regions": [region.to_json() for region in self.found.regions.values()],
             "failure": self.failure or None,
+            "endedMs": self.ended_ms,
             # The shown findings are of an older text or an older run: the editor marks them.
             "stale": self.stale,
             "edited": [uri_of(key) for key in self.found.edited()],
         }
+
+    @property
+    def verified(self) -> str:
+        """``verified 11 of 12 graphs``, of a compiled run that has ended; empty if nothing was compared."""
+        graphs = step_text.verified_graphs(self.found.regions.values()) if self.state is RunState.DONE else ""
+        return f"verified {graphs}" if graphs else ""
 
     @property
     def stale(self) -> bool:
@@ -205,6 +218,7 @@ class RunManager:
         self._runs: dict[str, Run] = {}
         self._begun: dict[str, Run] = {}  # the last run of each entrypoint that loaded its program; its findings are shown
         self._locks: dict[str, asyncio.Lock] = {}
+        self.kept = KeptRuns()
         self._closed = False
         self.trusted = True
 
@@ -274,7 +288,43 @@ class RunManager:
         for run in inside:
             self._runs.pop(run.target.key, None)
             self._begun.pop(run.target.key, None)
+            self.kept.forget(run.target.key)
             self._client.changed(self._board.drop(run.target.key))
+
+    def restore(self, kept: Kept, settings: Settings) -> None:
+        """Shows a run of the editor's last session, unless its program has run in this one."""
+        if kept.target.key in self._runs or kept.mode not in get_args(Mode):
+            return
+        mode: Mode = "check" if kept.mode == "check" else "compiled"
+        run = Run(kept.target, mode, settings, self._documents, partial(self._board.shown_for, kept.target.key))
+        run.found.tracker = Tracker.of_texts(kept.texts, self._documents)
+        try:
+            run.loaded = load_for(kept.target.config_start)
+        except ConfigError:
+            log.info("the table of %s is not valid: the kept run is shown without it", kept.target.entrypoint)
+        run.found.selection = selection_of(run.loaded)
+        run.finding_filter = FindingFilter(run.found.selection, run.found.tracker)
+        run.found.configured_docs_url = run.loaded.settings.docs_url
+        run.state, run.started_at, run.ended_at, run.ended_ms = RunState.DONE, 0.0, kept.seconds, kept.ended_ms
+        self._runs[kept.target.key] = run
+        self._show(run)
+        self._take_report(run, Outcome("ok", None, None, "", kept.report))
+        self._notify(run, lenses=True)
+
+    def clear(self) -> None:
+        """Removes all findings."""
+        self.kept.clear()
+        self._client.changed(self._board.clear())
+
+    async def _keep(self, run: Run) -> None:
+        report = run.outcome.report if run.outcome is not None else None
+        if report is None or not run.is_shown or run.state is not RunState.DONE or run.ended_ms is None:
+            return
+        places = [place for finding in report.findings for place in (finding.location, *finding.path)]
+        keys = run.found.files() | {key_of(place.file) for place in places if not is_library(place.file)}
+        seconds = run.ended_at - run.started_at
+        kept = Kept(run.target, run.mode, report, run.found.tracker.texts(keys), seconds, run.ended_ms)
+        await asyncio.to_thread(self.kept.write, kept)
 
     def on_config_saved(self) -> None:
         """Applies the saved pyproject.toml to the shown findings."""
@@ -319,11 +369,12 @@ class RunManager:
         except Exception as error:
             log.exception("run %d of %s failed", run.id, run.target.entrypoint)
             run.state, run.failure = RunState.FAILED, f"internal error: {type(error).__name__}: {error}"
-        run.ended_at = time.monotonic()
+        run.ended_at, run.ended_ms = time.monotonic(), time.time_ns() // 1_000_000
         self._board.unfollow(run.found)
         if run.garbage > _GARBAGE_REPORTED:
             log.warning("run %d: %d invalid messages from the worker", run.id, run.garbage)
         self._notify(run, lenses=True)
+        await self._keep(run)
 
     async def _follow(self, run: Run) -> None:
         target = run.target
@@ -387,7 +438,7 @@ class RunManager:
         if run.state is RunState.DONE:
             shown = replace(report, findings=merged(run.found.findings.values()))
             view = View(suppressed=run.suppressed, selection=run.found.selection)
-            text = report_text(shown, view, table=run.mode == "compiled" and run.epilogue is None)
+            text = options_to_settings(report_text(shown, view, table=run.mode == "compiled" and run.epilogue is None))
             text = text if run.epilogue is None else f"{text}\n\n{run.epilogue(report)}"
             self._client.output(run, "report", f"\n{text}\n".encode())
 
@@ -401,7 +452,7 @@ class RunManager:
         report = outcome.report
         run.found.regions = {region.id: region for region in report.regions}
         run.found.details, run.found.step, run.found.complete = report.details, report.step, True
-        run.found.kernels = report.kernels
+        run.found.kernels, run.found.why_not = report.kernels, report.why_not
         run.found.steps = max(run.found.steps, report.steps)
         self._client.changed(before | run.found.keys())
 
@@ -455,6 +506,10 @@ class RunManager:
                 lenses = run.lowering is None
                 run.lowering = int(body["done"]), int(body["of"])
                 self._notify(run, lenses=lenses)
+            case "tracing":
+                run.doing = "looking for the operation that differs"
+                run.step = 0  # so that the status says so
+                self._notify(run)
             case "stopping":
                 run.doing = "stopping the program"
                 self._notify(run)
@@ -482,6 +537,7 @@ class RunManager:
             # Findings under torch.compile are outdated now; in a comparison its run comes next.
             other = run.target.with_engine("dynamo").key
             self._begun.pop(other, None)
+            self.kept.forget(other)
             changed |= self._board.drop(other)
         self._client.changed(changed)
 
@@ -506,5 +562,6 @@ def _over_budget(run: Run, outcome: Outcome) -> list[Finding]:
 
 
 def _for_editor(finding: Finding) -> Finding:
-    """Replaces command-line options in findings about the run by the editor's settings."""
-    return replace(finding, message=options_to_settings(finding.message)) if finding.code.startswith("MP9") else finding
+    """Replaces command-line options by the editor's settings, in hints and in messages about the run."""
+    message = options_to_settings(finding.message) if finding.code.startswith("MP9") else finding.message
+    return replace(finding, message=message, hint=options_to_settings(finding.hint))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from typing import Literal
 
 from lsp_server.config import ConfigError, Loaded, load_for
 from lsp_server.features.settings import Settings
+from lsp_server.interpreters import find_interpreter, of_project
 from lsp_server.selection import Selection
 from magpy_core.findings import Finding
 from magpy_core.runner.launch import AsyncRunHandle, launch_async
@@ -28,6 +29,7 @@ _IN_EDITOR = {
     "raise --timeout": "raise the setting magpy.timeout",
     "lower --steps": "lower the setting magpy.steps",
 }
+_WAITS = re.compile(r"`--compile\s+foreground`")  # in a table's text, on two lines
 
 
 class Refused(Exception):
@@ -86,7 +88,8 @@ class Worker:
             cwd=options.cwd,
             env={**os.environ, **settings.env, **options.env},
             steps=steps,
-            compile="foreground" if steps else "background",  # a few steps are run to see what compiled code does
+            # a few steps are run to see what compiled code does
+            compile="foreground" if steps or settings.compile == "foreground" else "background",
             timeout=timeout or None,
             backend="eager" if untimed else settings.backend or config.backend or "inductor",
             session_factory=SESSIONS[options.engine],
@@ -140,13 +143,11 @@ class Worker:
 
 
 def _interpreter(options: RunOptions, settings: Settings) -> str | None:
-    """An entrypoint's own Python (a file, a name on PATH, the folder of a virtual environment), else the editor's."""
+    """An entrypoint's own Python (a file, a name on PATH, the folder of a virtual environment), else the editor's, else its
+    project's."""
     if options.python is None:
-        return settings.interpreter or None
-    for candidate in (options.python, os.path.join(options.python, "bin", "python")):
-        if not os.path.isdir(candidate) and (found := shutil.which(candidate)):
-            return os.path.abspath(found)
-    return options.python  # starting it reports the error
+        return settings.interpreter or of_project(options.config_start, {**os.environ, **settings.env})
+    return find_interpreter(options.python) or options.python  # starting it reports the error
 
 
 def _steps(options: RunOptions, settings: Settings, configured: int | None) -> int:
@@ -183,4 +184,4 @@ def options_to_settings(message: str) -> str:
     """Replaces the command line's options in a message with the editor's settings."""
     for option, words in _IN_EDITOR.items():
         message = message.replace(option, words)
-    return message
+    return _WAITS.sub("the setting magpy.compile (foreground)", message)

@@ -49,6 +49,16 @@ def runs_folder() -> Path:
     return usual_folder().parent / "runs"
 
 
+def reports_folder() -> Path:
+    """The folder beside it with the report of each project's last run."""
+    return usual_folder().parent / "reports"
+
+
+def differences_folder() -> Path:
+    """The folder beside it with files that show where compiled code was wrong."""
+    return usual_folder().parent / "differences"
+
+
 def loaded_folder(folder: Path) -> Path:
     """The folder beside ``folder`` where running processes say which files of it they have loaded."""
     return folder.parent / "loaded"

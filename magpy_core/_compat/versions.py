@@ -7,12 +7,15 @@ import importlib
 import re
 import sys
 
-PYTHON_VERSIONS: tuple[tuple[int, int], ...] = ((3, 11), (3, 12), (3, 13))
+from magpy_core.distribution import DISTRIBUTION
+
+PYTHON_VERSIONS: tuple[tuple[int, int], ...] = ((3, 11), (3, 12), (3, 13), (3, 14))
 TORCH_MIN: tuple[int, int] = (2, 11)
 TORCH_MAX: tuple[int, int] = (2, 15)
 
 PY312: bool = sys.version_info >= (3, 12)
 PY313: bool = sys.version_info >= (3, 13)
+PY314: bool = sys.version_info >= (3, 14)
 
 
 class UnsupportedVersion(RuntimeError):
@@ -45,5 +48,11 @@ def check(python: tuple[int, int], implementation: str, torch_version: str) -> N
 def check_versions() -> None:
     """Raise UnsupportedVersion, in one sentence, if the running Python or torch is not supported."""
     # no import statement: the parent process of the runner uses this module and must not depend on torch
-    torch = importlib.import_module("torch")
+    try:
+        torch = importlib.import_module("torch")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        install = f"{sys.executable} -m pip install '{DISTRIBUTION}[engine]'"
+        raise UnsupportedVersion(f"MagPy's engine needs torch, which is not installed: run `{install}`.") from None
     check(sys.version_info[:2], sys.implementation.name, str(torch.__version__))

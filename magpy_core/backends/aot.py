@@ -25,6 +25,8 @@ from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.gradients import Differentiated, operations_of, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
+from magpy_core.backends.recurrent import keep_layers
+from magpy_core.backends.refusals import located, node_of
 from magpy_core.backends.sharing import saved_and_written, written_positions
 from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.backends.undefined import keep_undefined
@@ -56,7 +58,7 @@ class AotBackend:
         except Unsupported:
             raise
         except Exception as error:  # a compiler may raise anything; the program continues in eager mode
-            raise Unsupported("MP902", _reason(self.name, error)) from error
+            raise located(Unsupported("MP902", _reason(self.name, error)), node_of(error)) from error
 
     def _compile(
         self, gm: torch.fx.GraphModule, inputs: FakeInputs, same_random: bool, tuning: Tuning, checked: bool
@@ -91,6 +93,8 @@ class AotBackend:
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             import_inductor() if inductor else import_dynamo()
             graph = prepare(gm, fakes, device)
+            if on_cpu:
+                keep_layers(graph)
             if inductor and on_cpu:
                 write_checks(graph.graph)
                 graph.recompile()
@@ -111,7 +115,7 @@ class AotBackend:
                     saved = saved_and_written(graph, lower_fakes, mode)
                 if saved is not None:
                     text = f"Autograd saves `{saved}`, which the region writes, so its backward pass depends on later calls."
-                    raise Unsupported("MP902", text)
+                    raise Unsupported("MP916", text)
             with cache.kept() if inductor else nullcontext():
                 if can_replay and differentiated is not None:
                     written = written_positions(before.graph)

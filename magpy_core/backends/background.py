@@ -23,9 +23,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +38,8 @@ from magpy_core.backends.blocks.parts import reporting
 from magpy_core.backends.cache import note_removed, prepare, removed_files
 from magpy_core.backends.fair_share import Account, FairShare, Reading
 from magpy_core.backends.processor_time import Waits, used_by, used_by_tree
-from magpy_core.findings import Unsupported
+from magpy_core.findings import Location, Unsupported
+from magpy_core.findings.json_form import build
 from magpy_core.limits import LIMITS
 
 State = Literal["waiting", "running", "done", "failed"]
@@ -46,11 +47,12 @@ State = Literal["waiting", "running", "done", "failed"]
 _PAGE = 8192
 # positions in the page
 _STATE, _CANCELLED, _PARTS_DONE, _PARTS = 0, 1, slice(2, 4), slice(4, 6)
-_BEAT, _CPU, _TEXT = slice(8, 16), slice(16, 24), 24
+_ALONE = 6
+_BEAT, _CPU, _SAVES, _TEXT = slice(8, 16), slice(16, 24), slice(24, 32), 32
 _RUNNING, _DONE, _FAILED = 1, 2, 3
-_SILENT_S = 120.0  # after so long without a heartbeat, the supervisor counts as dead
 _TO_CLEAN_UP_S = 1.0  # C++ compilers remove what they have half written
-_SHORT_S = 1.0  # too short to say how much of a core it gets
+_MOST_PLACES = 8  # of a path: the page has to hold them
+_NAP_S = 0.02  # between two looks whether a compilation has ended
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Result:
     """What a process reports: the seconds it took, or why the compiler refused. ``load_seconds``: CPU time to do the same
     work again from what it has kept; ``import_seconds``: CPU time to import the compiler, if the program has not imported it
     and needs it.
-    ``removed``: damaged files in the cache."""
+    ``removed``: damaged files in the cache. ``places``: where the program has what was refused, as JSON: the operation, then
+    its path."""
 
     seconds: float
     code: str = ""
@@ -66,6 +69,15 @@ class Result:
     load_seconds: float = 0.0
     import_seconds: float = 0.0
     removed: int = 0
+    places: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def location(self) -> Location | None:
+        return build(Location, dict(self.places[0])) if self.places else None
+
+    @property
+    def path(self) -> tuple[Location, ...]:
+        return tuple(build(Location, dict(place)) for place in self.places[1:])
 
     @property
     def to_load(self) -> float:
@@ -85,16 +97,18 @@ def available() -> bool:
 
 class Compilation:
     """One piece of work in a separate process. ``seconds``: the program's time that it could have saved so far; ``size``:
-    the number of operations to compile, to which the work is about proportional."""
+    the number of operations to compile, to which the work is about proportional: equal ones count once; ``calls``: all of
+    them; ``saves``: of each second that the program runs, the part that the compiled code is sure to save, as far as its
+    calls have shown."""
 
-    def __init__(self, size: int = 1) -> None:
-        self._size = size
+    def __init__(self, size: int = 1, calls: int = 0) -> None:
+        self._size, self._calls = size, calls or size
         self._page: mmap.mmap | None = None
         self._result: Result | None = None
         self._starter = 0
         self._started_at = 0.0
         self._parts = (0, 1)
-        self.seconds = 0.0
+        self.seconds = self.saves = 0.0
         self.last_poll = time.monotonic()
 
     @property
@@ -113,6 +127,13 @@ class Compilation:
         """The processor seconds that it will probably take."""
         return LIMITS.compile_any + LIMITS.compile_operation * self._size
 
+    def ran_plain(self, calls: int, share: float, elapsed: float) -> None:
+        """So many ``calls`` in eager mode were a ``share`` of the ``elapsed`` seconds in which the program could run."""
+        sure = self._calls * LIMITS.operation_seconds * calls / max(elapsed, 1e-9)
+        self.saves = min(sure, LIMITS.most_gain * share)
+        if (page := self._page) is not None:
+            page[_SAVES] = _saves_as_bytes(self.saves)
+
     @property
     def is_wanted(self) -> bool:
         """Whether a call has asked for it lately."""
@@ -130,9 +151,9 @@ class Compilation:
         page = self._page = mmap.mmap(-1, _PAGE)
         self._starter, self._started_at, slot = os.getpid(), time.monotonic(), ACCOUNT.new_slot()
         _beat(page)
-        page[_STATE] = _RUNNING
+        page[_STATE], page[_SAVES] = _RUNNING, _saves_as_bytes(self.saves)
         me = Path(f"/proc/{os.getpid()}/stat")
-        started = _start_time(me)
+        started = start_time(me)
         try:
             with no_warnings():  # about a fork while other threads run: the process needs none of them
                 between = os.fork()
@@ -151,11 +172,26 @@ class Compilation:
             if page[_STATE] != _RUNNING:
                 self._result = Result(**json.loads(page[_TEXT:].split(b"\0", 1)[0]))
                 note_removed(self._result.removed)
-            elif time.monotonic() - _beaten(page) > _SILENT_S:
+            elif time.monotonic() - _beaten(page) > LIMITS.silent_compiler:
                 self._result = Result(0.0, "MP902", "The process that compiled the graph has died.")
             if self._result is not None:
                 self._page = None
         return self._result is not None
+
+    @property
+    def is_better_alone(self) -> bool:
+        """Whether the program had better wait until it has ended (`FairShare`). Not for one whose supervisor may be dead."""
+        page = self._page
+        if self.state != "running" or page is None or not page[_ALONE]:
+            return False
+        return time.monotonic() - _beaten(page) < LIMITS.late_heartbeat
+
+    def wait_for(self) -> float:
+        """Wait until it has ended, or the program had better go on. Returns the seconds that took."""
+        start = time.monotonic()
+        while self.is_better_alone and not self.ended():
+            time.sleep(_NAP_S)
+        return time.monotonic() - start
 
     @property
     def parts(self) -> tuple[int, int]:
@@ -167,7 +203,7 @@ class Compilation:
     def core_share(self) -> float | None:
         """The part of a core that its process has got so far; None: it is not running, or has only begun."""
         page, elapsed = self._page, time.monotonic() - self._started_at
-        if self.state != "running" or page is None or elapsed < _SHORT_S:
+        if self.state != "running" or page is None or elapsed < LIMITS.short_compilation:
             return None
         return _number(page, _CPU) / 1000 / elapsed
 
@@ -186,9 +222,9 @@ class Queue:
         self._all: LiveObjects[Compilation] = LiveObjects()
         self._lock = threading.Lock()
 
-    def add(self, size: int = 1) -> Compilation:
-        """Work on so many operations."""
-        compilation = Compilation(size)
+    def add(self, size: int = 1, calls: int = 0) -> Compilation:
+        """As `Compilation`."""
+        compilation = Compilation(size, calls)
         self._all.add(compilation)
         return compilation
 
@@ -238,6 +274,10 @@ def _number(page: mmap.mmap, where: slice) -> int:
     return int.from_bytes(page[where], "little")
 
 
+def _saves_as_bytes(saves: float) -> bytes:
+    return int(saves * 1e6).to_bytes(8, "little")
+
+
 def _compiled_parts(page: mmap.mmap, done: int, parts: int) -> None:
     """Of the graph's parts that are compiled separately, so many are ``done``."""
     page[_PARTS], page[_PARTS_DONE] = (min(n, 0xFFFF).to_bytes(2, "little") for n in (parts, done))
@@ -254,7 +294,7 @@ def _write(page: mmap.mmap, result: Result) -> None:
 # -- the process ---------------------------------------------------------------------------------------------------------
 
 
-def _start_time(stat: Path) -> str:
+def start_time(stat: Path) -> str:
     """When a process started, which distinguishes it from a later one with the same id; empty if it has ended."""
     try:
         return stat.read_text().rpartition(")")[2].split()[19]
@@ -268,25 +308,25 @@ def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, sta
     try:
         if os.fork() == 0:
             program = int(parent.parent.name)
-            _detach()
+            detach()
             supervisor, worker = os.getpid(), os.fork()
             if worker == 0:
                 os.setpgid(0, 0)
                 end_with_parent()  # nobody else would continue it if it is stopped
                 if os.getppid() != supervisor:
                     os._exit(1)
-                _yield_to_others()
+                yield_to_others()
                 with reporting(functools.partial(_compiled_parts, page)):
                     _write(page, _done(work))
             else:
-                _supervise(page, worker, program, lambda: _start_time(parent) == started, *share)
+                _supervise(page, worker, program, lambda: start_time(parent) == started, *share)
     except BaseException as error:
         _write(page, Result(0.0, "MP902", f"Compiling in the background failed: {type(error).__name__}: {error}"))
     finally:
         os._exit(0)
 
 
-def _detach() -> None:
+def detach() -> None:
     """Detach from the program: process group, file descriptors, priority, signal handlers, garbage with finalizers."""
     # No new session: Linux first divides CPU time among sessions (autogroup), whatever their priority.
     os.setpgid(0, 0)
@@ -304,7 +344,7 @@ def _detach() -> None:
     gc.freeze()
 
 
-def _yield_to_others() -> None:
+def yield_to_others() -> None:
     """A thread of the program that wakes up gets the processor at once, rather than at the end of our time slice: parallel
     loops of torch wait for all their threads. No lower priority: on a busy machine, the share would take minutes to use."""
     with suppress(OSError):
@@ -319,9 +359,9 @@ def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[
     start, waits, runs = time.monotonic(), Waits(program), True
 
     def reading() -> Reading:
-        return Reading(used_by(program), waits.seconds(), used_by_tree(worker))
+        return Reading(used_by(program), waits.seconds(), used_by_tree(worker), time.monotonic() - start)
 
-    share = FairShare(ACCOUNT, slot, reading(), need)
+    share = FairShare(ACCOUNT, slot, reading(), need, lambda: _number(page, _SAVES) / 1e6)
     while True:
         ended, status = os.waitpid(worker, os.WNOHANG)
         if ended:
@@ -330,18 +370,19 @@ def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[
                 _write(page, Result(0.0, "MP902", f"The process that compiled the graph has died ({how})."))
             return
         if page[_CANCELLED] or not is_needed() or time.monotonic() - start > LIMITS.compile_longest:
-            _end(worker)
+            end_group(worker)
             return
         now = reading()
         page[_CPU] = int(now.compiler * 1000).to_bytes(8, "little")
         if (may_run := share.may_run(now)) is not runs:
             os.killpg(worker, signal.SIGCONT if may_run else signal.SIGSTOP)
             runs = may_run
+        page[_ALONE] = share.is_better_alone
         _beat(page)
         time.sleep(LIMITS.compile_check_interval)
 
 
-def _end(group: int) -> None:
+def end_group(group: int) -> None:
     """Ends a process group, which may be stopped."""
     with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGTERM)
@@ -359,10 +400,16 @@ def _done(work: Callable[[], object]) -> Result:
         to_load, without_compiler = _cpu_seconds(work)
         return Result(seconds, "", "", to_load, 0.0 if without_compiler is True else imported, removed)
     except Unsupported as error:
-        return Result(time.perf_counter() - start, error.code, error.message)
+        return Result(time.perf_counter() - start, error.code, error.message, places=_places(error))
     except Exception as error:
         message = f"{type(error).__name__}: {str(error)[:300]}"
-        return Result(time.perf_counter() - start, getattr(error, "code", "MP902"), getattr(error, "message", message))
+        code, message = getattr(error, "code", "MP902"), getattr(error, "message", message)
+        return Result(time.perf_counter() - start, code, message, places=_places(error))
+
+
+def _places(error: Any) -> list[dict[str, Any]]:
+    location = getattr(error, "location", None)
+    return [] if location is None else [asdict(one) for one in (location, *getattr(error, "path", ())[:_MOST_PLACES])]
 
 
 def _cpu_seconds(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -120,4 +120,4 @@ def _divided(graph: torch.fx.Graph, node: torch.fx.Node, position: int) -> None:
     if _is_tensor(divisor):
         _checked(graph, node, "other", position, lambda x: graph.call_function(torch.ne, (x, 0)))
     elif isinstance(divisor, torch.fx.Node) or divisor == 0:
-        raise Unsupported("MP902", "The integer division may divide by zero, which would kill the process in compiled code.")
+        raise Unsupported("MP916", "The integer division may divide by zero, which would kill the process in compiled code.")

@@ -3,12 +3,18 @@
 A program on all cores leaves no idle time, in which alone a compiler could run unnoticed. So the compiler gets a share: some
 seconds at once, and a part of the processor time that the program has used. What counts is what it takes from the program:
 while the program's threads don't wait for a processor, compiling is free. A run that is too short for its share to suffice
-gains nothing, and the next one would begin again: so the run after it is granted more, once.
+gains nothing, and the next one would begin again: so the run after it is granted more, once. And where it is known how long
+the program goes on, a compilation that is sure to pay back twice what it will take gets that at once.
+
+The threads of a parallel loop wait for each other, and spin while they do: one that has lost its processor stops all. So
+what is taken from a program on several processors counts as often, and a granted compilation that shares them with it is
+better alone on the machine: the program waits until it has ended.
 """
 
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from magpy_core.limits import LIMITS
@@ -17,12 +23,12 @@ _SLOTS = 511
 
 
 class Account:
-    """One page of memory that the program and the processes compiling for it share: how much the program is expected to
-    use, what is granted beyond the usual share, and what each compilation has taken. Each process writes only its own
-    slot."""
+    """Memory that the program and the processes compiling for it share: how much the program is expected to use, what is
+    granted beyond the usual share, and what each compilation has taken and was granted. Each process writes only its own
+    slots."""
 
     def __init__(self) -> None:
-        self._microseconds = memoryview(mmap.mmap(-1, (2 + _SLOTS) * 8)).cast("Q")
+        self._microseconds = memoryview(mmap.mmap(-1, 2 * (2 + _SLOTS) * 8)).cast("Q")
         self._used = 0
 
     def new_slot(self) -> int:
@@ -30,46 +36,67 @@ class Account:
         self._used += 1
         return 2 + self._used % _SLOTS
 
-    def expect(self, seconds: float, granted: float = 0.0) -> None:
+    def expect(self, seconds: float, granted: float | None = None) -> None:
         """The program will use so many processor seconds; 0: not known. ``granted``: processor seconds that compilations
-        may take at once besides the usual ones."""
-        self._microseconds[0], self._microseconds[1] = int(seconds * 1e6), int(granted * 1e6)
+        may take at once besides the usual ones; None: as many as before."""
+        self._microseconds[0] = int(seconds * 1e6)
+        if granted is not None:
+            self._microseconds[1] = int(granted * 1e6)
 
     def share(self, program: float, part: float) -> float:
         """Processor seconds that compilations may have taken when the program has used ``program``: some at once, and a
         ``part`` of these."""
-        expected, granted = self._microseconds[0] / 1e6, self._microseconds[1] / 1e6
-        return LIMITS.compile_at_once + granted + part * max(program, expected)
+        granted = self._microseconds[1] + sum(self._microseconds[2 + _SLOTS :].tolist())
+        return LIMITS.compile_at_once + granted / 1e6 + part * max(program, self.expected)
+
+    @property
+    def expected(self) -> float:
+        """Processor seconds that the program will use in all, as far as that is known."""
+        return self._microseconds[0] / 1e6
 
     @property
     def taken(self) -> float:
         """Processor seconds that all compilations have taken from the program."""
-        return sum(self._microseconds[2:].tolist()) / 1e6
+        return sum(self._microseconds[2 : 2 + _SLOTS].tolist()) / 1e6
 
     def add(self, slot: int, seconds: float) -> None:
         self._microseconds[slot] += int(seconds * 1e6)
+
+    def grant(self, slot: int, seconds: float) -> None:
+        """The compilation may take so much more than the usual share."""
+        self._microseconds[_SLOTS + slot] += int(seconds * 1e6)
 
 
 @dataclass(frozen=True)
 class Reading:
     """Seconds since each began: ``program``: processor time that the program's threads have used, ``waited``: how long they
     have been ready to run without a processor; None where the system doesn't tell; ``compiler``: processor time of the
-    compiling processes."""
+    compiling processes; ``elapsed``: all time."""
 
     program: float
     waited: float | None
     compiler: float
+    elapsed: float = 0.0
 
 
 class FairShare:
     """Of one compiling process, which keeps what it has taken in ``slot`` of the ``account``. ``need``: the processor
-    seconds that it will probably use."""
+    seconds that it will probably use; ``saves``: of each second that the program runs, the part that its code is sure to
+    save, as far as that is known."""
 
-    def __init__(self, account: Account, slot: int, first: Reading, need: float = 0.0) -> None:
-        self._account, self._slot, self._need = account, slot, need
-        self._last = first
+    def __init__(
+        self, account: Account, slot: int, first: Reading, need: float = 0.0, saves: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self._account, self._slot, self._need, self._saves = account, slot, need, saves
+        self._is_granted = False
+        self._first = self._last = first
         self._used = self._taken = 0.0
         self._suffices = False
+        self._threads = 1.0  # of the program, that run at the same time
+        self._shared = 0.0  # processor seconds for which a thread of the program waited
+        self._alone_from: float | None = None
+        self.is_better_alone = False
+        """Whether the program had better wait until it has ended."""
 
     def may_run(self, now: Reading) -> bool:
         """Whether the compiler may run until the next reading. Since the last one, it has taken from the program what the
@@ -80,11 +107,21 @@ class FairShare:
         used = taken = max(now.compiler - self._last.compiler, 0.0)
         if now.waited is not None and self._last.waited is not None:
             taken = min(used, max(now.waited - self._last.waited, 0.0))
+        if not self.is_better_alone and now.elapsed > self._first.elapsed:  # it doesn't wait for the compiler
+            self._threads = max((now.program - self._first.program) / (now.elapsed - self._first.elapsed), 1.0)
         self._last = now
+        self._shared += taken
+        taken *= self._threads
         self._used += used
         self._taken += taken
         if taken:
             self._account.add(self._slot, taken)
+        if not self._is_granted and self._pays_back(now.program):
+            self._is_granted = True
+            self._account.grant(self._slot, self._need)
+        self.is_better_alone = self._had_better_be_alone(now.elapsed)
+        if self.is_better_alone and self._alone_from is None:
+            self._alone_from = now.elapsed
         left = max(self._need - self._used, 0.0) * (self._taken / self._used if self._used else 1.0)
         self._suffices = self._suffices or self._account.taken + left <= self._account.share(
             now.program, LIMITS.compile_share
@@ -92,3 +129,19 @@ class FairShare:
         if not self._suffices:
             return self._account.taken <= self._account.share(now.program, LIMITS.compile_probe)
         return self._account.taken <= self._account.share(now.program, LIMITS.compile_share)
+
+    def _had_better_be_alone(self, now: float) -> bool:
+        """It is sure to pay back, threads of the program that wait for each other lose processors to it, and it has not
+        taken much longer than expected, be it because others are busy, too. While the program waits, it loses none."""
+        if self._alone_from is not None and now - self._alone_from > LIMITS.payback * self._need:
+            return False
+        is_shared = self._used >= LIMITS.alone_after and self._shared >= LIMITS.alone_from * self._used
+        is_parallel = self._is_granted and self._threads >= LIMITS.parallel_program
+        return is_parallel and (is_shared or self.is_better_alone) and self._used <= LIMITS.alone_most * self._need
+
+    def _pays_back(self, program: float) -> bool:
+        """Whether it will save several times what it takes, while the program goes on for as long as expected."""
+        if not self._need:
+            return False
+        cost = self._need * self._threads  # if the program waits, all of its threads do
+        return self._saves() * (self._account.expected - program) >= LIMITS.payback * cost

@@ -25,7 +25,7 @@ from magpy_core.backends.calling import Boxed, Direct
 from magpy_core.backends.held_writes import hold_writes
 from magpy_core.backends.recomputation import Parts, recompute
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph.functions import IS_BACKWARD
+from magpy_core.opgraph.functions import IS_BACKWARD, operator_name
 
 
 @dataclass
@@ -54,8 +54,14 @@ def without_autograd(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) 
 
 def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated:
     """``gm`` without autograd. Raises Unsupported."""
-    if any(isinstance(fake, torch.Tensor) and fake.requires_grad and not fake.is_leaf for fake in fakes):
-        raise Unsupported("MP902", "A backward pass inside the region may continue through a tensor from outside its graph.")
+    fakes = [
+        fake.detach() if _has_history_outside(fake) and _is_only_detached(node) else fake
+        for node, fake in zip(gm.graph.find_nodes(op="placeholder"), fakes, strict=True)
+    ]
+    if any(map(_has_history_outside, fakes)):
+        raise Unsupported(
+            "MP916", "A backward pass inside the region may continue through a tensor that its graph doesn't contain."
+        )
     inputs = [_leaf(fake) for fake in fakes]
     outputs: list[Any] = []
     _order_passes(gm)
@@ -70,15 +76,23 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
     hold_writes(graph, gm, fakes)
     for fake, used in zip(fakes, inputs, strict=True):
         if isinstance(fake, torch.Tensor) and (not used.is_leaf or used.requires_grad != fake.requires_grad):
-            raise Unsupported(
-                "MP902", "A region with a backward pass changes the autograd history of a tensor from outside."
-            )
+            raise Unsupported("MP916", "A region with a backward pass changes the autograd history of an outside tensor.")
     passed = {id(value) for value in inputs}
     with_history = [i for i, out in enumerate(outputs) if _has_history(out) and id(out) not in passed]
     if kept := [outputs[i] for i in with_history if not is_freed([outputs[i]])]:
         text = "A result of a region with a backward pass can still be differentiated: a compiled graph can't support that."
-        raise (Unsupported if all(_depends_on_one(value, passed) for value in kept) else _OwnHistory)("MP902", text)
+        raise (Unsupported if all(_depends_on_one(value, passed) for value in kept) else _OwnHistory)("MP916", text)
     return Differentiated(graph, [f.detach() if isinstance(f, torch.Tensor) else f for f in fakes], with_history)
+
+
+def _has_history_outside(fake: Any) -> bool:
+    return isinstance(fake, torch.Tensor) and fake.requires_grad and not fake.is_leaf
+
+
+def _is_only_detached(node: torch.fx.Node) -> bool:
+    """Whether an input is only ever detached, like the state that a truncated backward pass carries on: its history is not
+    used."""
+    return bool(node.users) and all(operator_name(user) == "detach" and user.args[:1] == (node,) for user in node.users)
 
 
 class _OwnHistory(Unsupported):

@@ -26,8 +26,9 @@ from torch.fx.node import map_aggregate
 
 from magpy_core._compat.torch.operator_schemas import changes_layout
 from magpy_core._compat.torch.torch_state import STATE_CALLS, switches_modes
-from magpy_core.backends import scalar_math, scalar_ops
+from magpy_core.backends import indexing, scalar_math, scalar_ops
 from magpy_core.backends.emitter import Emitter, Scalar, find
+from magpy_core.backends.refusals import failures_at
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
 from magpy_core.findings import Unsupported
 from magpy_core.knowledge.operators import Fact, named
@@ -105,7 +106,8 @@ class Lowering:
         self._placeholders()
         *nodes, output = (node for node in self.gm.graph.nodes if node.op != "placeholder")
         for node in nodes:
-            self.env[node] = self._node(node)
+            with failures_at(node):
+                self.env[node] = self._node(node)
         outputs = self._output(output)
         self.emit.graph.lint()
         return Lowered(torch.fx.GraphModule({}, self.emit.graph), self.new_fakes, self.inputs, outputs)
@@ -163,7 +165,15 @@ class Lowering:
         fakes = map(self.emit.fake, find((args, kwargs), torch.fx.Node))
         if any(isinstance(fake, torch.SymInt | torch.SymFloat | torch.SymBool) for fake in fakes):
             target = _ON_SYMBOLS.get(target, target)
+            args = self._selected(target, args)
         return self.emit.create(node.op, target, args, kwargs, node.meta)
+
+    def _selected(self, target: Any, args: Any) -> Any:
+        """The arguments of an indexing operation, whose symbolic numbers have selected a part of the tensor."""
+        if target not in indexing.INDEXED or not self.emit.is_tensor(args[0]):
+            return args
+        selected = indexing.take_numbers(self.emit, args[0], args[1])
+        return args if selected is None else (*selected, *args[2:])
 
     def _gradients(self, node: torch.fx.Node, args: Any, kwargs: Any) -> torch.fx.Node:
         """A backward pass can't be run here, because the fakes have no history; each gradient is assumed to be like its
@@ -234,6 +244,8 @@ class Lowering:
     # --- tensor operations that take numbers ----------------------------------------------------------------------------
 
     def _operation(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
+        if node.target in indexing.INDEXED and all(s.make_symbol for s in find(args[1], Scalar)):
+            args = self._selected(node.target, (args[0], self._symbols(args[1]), *args[2:]))
         scalars: list[Scalar] = find((args, kwargs), Scalar)
         if all(s.make_symbol for s in scalars) and operator_name(node) not in scalar_ops.MAKE_TENSOR:
             return self._with_symbols(node, args, kwargs)
@@ -254,10 +266,11 @@ class Lowering:
         return result
 
     def _with_symbols(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
-        def symbols(leaf: Any) -> Any:
-            return leaf.symbol if isinstance(leaf, Scalar) else leaf
+        return self._plain(node, self._symbols(args), self._symbols(kwargs))
 
-        return self._plain(node, map_aggregate(args, symbols), map_aggregate(kwargs, symbols))
+    @staticmethod
+    def _symbols(tree: Any) -> Any:
+        return map_aggregate(tree, lambda leaf: leaf.symbol if isinstance(leaf, Scalar) else leaf)
 
     def _verify(self, node: torch.fx.Node, expected: Any, result: Any) -> None:
         wanted = list(expected) if isinstance(expected, list | tuple) else [expected]

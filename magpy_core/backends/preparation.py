@@ -52,7 +52,7 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
     if _on_a_device(fakes) and any(map(is_recurrent, gm.graph.nodes)) and _uses_autocast(gm.graph):
         reasons.append("Under autocast, a recurrent layer has results of another type on a device than in compiled code.")
     for reason in filter(None, reasons):
-        raise Unsupported("MP902", reason)
+        raise Unsupported("MP916", reason)
 
 
 def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> str | None:
@@ -62,17 +62,17 @@ def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> 
         if argument(node, "storage_offset", position) is not None:
             return f"`{name}` with a storage offset accesses memory outside its tensor."
         if node.args[0] in inputs:
-            return f"`{name}` of a tensor from outside may access memory outside its elements."
+            return f"`{name}` of an outside tensor may access memory beyond its elements."
     if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard distinguishes these
-        return "`detach_` detaches a tensor from outside from autograd: a compiled graph can't do that."
+        return "`detach_` detaches an outside tensor from autograd: a compiled graph can't do that."
     if name == "_assert_async":
         return "`_assert_async` raises what no result depends on, so compilers leave it out."
     if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
         return f"torch compiles `{name}` incorrectly."
     if _drops_all(node, name):
-        return f"`{name}` has the rate 1: compiled code draws random numbers, but eager mode draws none."
+        return f"`{name}` has the rate 1: compiled code uses random numbers, but eager mode uses none."
     if _drops_between_layers(node) and _on_a_device(inputs.values()):
-        return f"`{name}` with dropout draws random numbers on a device that compiled code can't draw."
+        return f"`{name}` with dropout uses random numbers of a device that compiled code can't use."
     if name.startswith("_foreach_") and name.endswith("_"):
         given = [inputs.get(n) for n in node.all_input_nodes]
         if _has_repeated_memory(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):

@@ -97,9 +97,9 @@ def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str 
         if not isinstance(given, torch.Tensor) or len(chain) == 1:
             continue
         if learning and any(_stem(n) in views(many=True) for n in chain[:-1]):
-            return "The graph returns several views of a tensor from outside that it writes."
+            return "The graph returns several views of an outside tensor that it writes."
         if storages.count(given.untyped_storage()._cdata) > 1:
-            return "The graph returns a view of a tensor from outside and writes another tensor that shares its memory."
+            return "The graph returns a view of an outside tensor and writes another tensor that shares its memory."
     return None
 
 
@@ -110,7 +110,7 @@ def repeated_write(graph: torch.fx.Graph) -> str | None:
         for target in written(node) if number is not None else ():
             if any(n.meta.get(CHECKPOINT) != number for n in (target, *viewed(target))):
                 what = operator_name(node)
-                return f"`{what}` is checkpointed and writes a tensor from outside; the backward pass repeats the write."
+                return f"`{what}` is checkpointed and writes an outside tensor; the backward pass repeats the write."
     return None
 
 

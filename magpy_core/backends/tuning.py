@@ -29,6 +29,15 @@ class Tuning:
         """Whether CUDA graphs may be used."""
         return self.cuda_graphs if self.cuda_graphs is not None else os.environ.get("MAGPY_CUDA_GRAPHS") != "0"
 
+    def strictly(self) -> Tuning:
+        """With torch's strict numerics, where this version has them and the user has not chosen others."""
+        strict = inductor_options.strict_numerics()
+        return replace(self, options=(*strict.items(), *self.options)) if strict.keys() - dict(self.options) else self
+
+    @property
+    def is_strict(self) -> bool:
+        return dict(self.options).get("numerics") == "strict"
+
     @property
     def as_one_graph(self) -> bool:
         """Whether a graph is compiled as one even if it has repeated blocks."""
@@ -57,7 +66,7 @@ def tuned(
     cuda_graphs: bool | None = None,
 ) -> tuple[str, Tuning]:
     """The backend and the tuning for a user's settings. ``quick`` runs the recorded graph itself, operator by operator:
-    every option that shortens Inductor's compilation makes its code slower than that (docs/performance.md has the figures).
+    every option that shortens Inductor's compilation makes its code slower than that (docs/benchmarks.md has the figures).
 
     Raises ValueError for an unknown mode or name, TypeError for a value of the wrong type."""
     if mode not in MODES:

@@ -22,25 +22,27 @@ from magpy_core.backends.cuda_graphs import Replayed
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
-from magpy_core.capture.outcome import MISS, NotRun, PathsVary
+from magpy_core.capture.outcome import MISS, NotRun, PathsVary, WrongResult
 from magpy_core.capture.parts import Guards, Replay
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
 from magpy_core.findings import Location
+from magpy_core.limits import LIMITS
+from magpy_core.opgraph.places import place
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Live, Trace
+from magpy_core.refgraph.failure import Failure
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.verification import Sample, Verdict
+from magpy_core.verification.recording import Rerun, rerun
+from magpy_core.verification.wording import describe_recorded
 
 
 def _other_path(capture: weakref.ref[Capture], count: Iterator[int]) -> None:
     """The graph of a capture that holds its writes ran in vain. Raises PathsVary if that is usual."""
     wrong, known = next(count), capture()
-    if known is not None and wrong >= _MOST_IN_VAIN and wrong > known.hits:
+    if known is not None and wrong >= LIMITS.wrong_paths and wrong > known.hits:
         raise PathsVary
-
-
-_MOST_IN_VAIN = 6  # runs of a graph on the wrong path, if it has served no more calls
 
 
 class Capture:
@@ -79,6 +81,8 @@ class Capture:
         take("gather_drawing", None)
         self._instead: NotRun | None = None  # what calls that it fits get: HELD, RETIRED; None: it serves them
         self._checks_nothing = False
+        proves = settings.verify.compares_recordings and settings.backend == "inductor"
+        self._graphs.awaited.is_unproven = proves and self._is_straight
         self.fast_guard = FastGuard(self, run, write, may_specialize=bool(code.lines.shapes))
         self.select()
 
@@ -90,12 +94,31 @@ class Capture:
     def select(self) -> None:
         """Sets ``run`` and ``matches``, here only: to the fast guard's, unless what fits is not to be served."""
         self.matches = matches = self.fast_guard.matches
-        instead = self._instead
+        instead = NotRun.UNPROVEN if self._instead is None and self._graphs.awaited.is_unproven else self._instead
         self.run: Callable[[Any, Any], Any] = (
             self.fast_guard.run if instead is None else lambda args, kwargs: instead if matches(args, kwargs) else MISS
         )
         if self._checks_nothing:
             self.run = lambda args, kwargs: NotRun.RETIRED
+
+    def rerun(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Rerun | None:
+        """The recorded graph, run on copies of this call's inputs, before the program runs the call itself; once. None: it
+        can't be."""
+        self._graphs.awaited.is_unproven = False
+        self.select()
+        inputs = self.gather_inputs(args, kwargs)
+        return None if inputs is MISS else rerun(self.trace, self.operator_graph, inputs)
+
+    def prove(self, recorded: Rerun, result: Any) -> None:
+        """Compares what the recorded graph has given with the ``result`` of the program's call. Raises WrongResult."""
+        if (found := recorded.difference(result, strict=self._graphs.is_strict)) is not None:
+            what = describe_recorded(*found)
+            raise WrongResult(what.text, what.location, what.cause)
+
+    @property
+    def _is_straight(self) -> bool:
+        """Whether every call that it fits runs the whole graph: no decision follows."""
+        return self.is_complete and not self._structure.assertions and not self._structure.cuts
 
     def retire(self, *, check_guards: bool) -> None:
         """From now on, calls that it fits run in eager mode; without ``check_guards``, all calls do."""
@@ -197,10 +220,20 @@ class Capture:
 
     # -- compiled code -----------------------------------------------------------------------------------------
 
-    def fits_but_for_sizes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether it fits the call, but a size that may vary is not the one that its code was made for."""
+    def fits_but_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Failure | None:
+        """What a call that the guards let pass has another value of than its code was made for: a number, or a size; None:
+        there is nothing, or the guards don't hold."""
         inputs = self.gather_inputs(args, kwargs)
-        return inputs is not MISS and self._graphs.fixes_sizes(inputs)
+        fixed = None if inputs is MISS else self._graphs.fixed(inputs)
+        if fixed is None:
+            return None
+        node, old, new = fixed
+        where = next((at for user in node.users if (at := place(user)) is not None), None)
+        source = node.meta.get("magpy_source")
+        if source is not None:
+            return Failure("MP201", f"a size of {source.describe()}", old, new, where, source)
+        sym = next(sym for number, sym in self.trace.numbers if number is node)
+        return Failure("MP201", sym.describe(), old, new, where)
 
     @property
     def compile_seconds(self) -> float | None:

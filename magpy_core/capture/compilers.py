@@ -11,6 +11,8 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
 
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
 
 def compiled_wrongly(backend: str, inputs: Sequence[Any], outputs: Sequence[Any], trace: Trace) -> str | None:
     """Why the compiled graph would compute something else for these inputs; None if no reason is known."""
@@ -25,3 +27,12 @@ def compiled_wrongly(backend: str, inputs: Sequence[Any], outputs: Sequence[Any]
     if backend == "inductor" and trace.writes.with_history:  # its backward pass saves the input instead of a copy
         return f"Autograd records a write to `{min(trace.writes.with_history)}`, so the compiled backward pass would raise."
     return None
+
+
+def sparse_input(backend: str, inputs: Sequence[Any]) -> int | None:
+    """The position of an input that Inductor has no kernels for: a sparse tensor. None if there is none."""
+    if backend != "inductor":
+        return None
+    with no_torch_function():
+        found = (i for i, v in enumerate(inputs) if is_a(v, torch.Tensor) and v.layout in _SPARSE)
+        return next(found, None)

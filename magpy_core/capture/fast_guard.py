@@ -19,11 +19,8 @@ from magpy_core._compat.torch.tensor_guards import mode_depth
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.outcome import MISS
 from magpy_core.guards.first_level import CHANGED, FirstLevel
+from magpy_core.limits import LIMITS
 from magpy_core.recording.trace import Trace
-
-_SERVED = 16  # calls after which a fast guard has paid for itself
-_LONGEST = 1024  # at most so many calls before the next attempt
-_MOST_MOVED = 64  # more namespaces than this change at once only in a switch (``model.eval()``), not because of counters
 
 
 def _nothing() -> None:
@@ -101,13 +98,13 @@ class FastGuard:
             moved, self._left = None, math.inf
         if capture is None or moved is None:
             return self.full(args, kwargs)
-        served = capture.hits - self._hits_before >= _SERVED
+        served = capture.hits - self._hits_before >= LIMITS.fast_guard_pays
         result = self.full(args, kwargs)
         if served:
             self._wait = min(self._wait, 1)
         else:  # also if it does not fit: other captures serve, or other objects at each call
-            self._wait = min(2 * self._wait or 1, _LONGEST) if not dict_tags.eagerly() else 0
-            if result is not MISS and len(moved) <= _MOST_MOVED:
+            self._wait = min(2 * self._wait or 1, LIMITS.fast_guard_wait) if not dict_tags.eagerly() else 0
+            if result is not MISS and len(moved) <= LIMITS.fast_guard_moved:
                 self._volatile |= moved
         self._left = self._wait
         return result

@@ -26,7 +26,7 @@ from magpy_core.backends import background, get_backend, stored
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.cache import loading
 from magpy_core.backends.fakes import make_fake_inputs
-from magpy_core.capture.compilers import compiled_wrongly
+from magpy_core.capture.compilers import compiled_wrongly, sparse_input
 from magpy_core.capture.outcome import CaptureFailed, NotReady, WrongResult
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.stored_segments import StoredSegments
@@ -43,7 +43,7 @@ from magpy_core.verification.bisect import bisect
 from magpy_core.verification.wording import describe
 
 _COMPILING = threading.RLock()
-_ONE_SIZE = re.compile(r"L\[\d+\]\.size\(\)\[\d+\] == \d+")  # a check that a backend adds
+_ONE_VALUE = re.compile(r"L\[(?P<index>\d+)\](\.size\(\)\[(?P<dim>\d+)\])? == (?P<value>-?\d+)")  # a check of a backend
 _WRITING: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)  # by region
 
 
@@ -58,9 +58,6 @@ class _Stub:
         graphs = self.graphs()
         assert graphs is not None, "a capture's functions are called through the capture"
         return graphs.compile_and_call(self.index, inputs)
-
-
-_EVERY = 32  # calls of a compiled segment between two checks whether better code is ready
 
 
 class _Sampled:
@@ -91,21 +88,42 @@ class _Improving:
     def __call__(self, inputs: list[Any]) -> Any:
         if not self.is_final:
             self._calls += 1
-            if self._calls % _EVERY == 0 and (graphs := self._graphs()) is not None:
+            if self._calls % LIMITS.better_code_interval == 0 and (graphs := self._graphs()) is not None:
                 return graphs.improve_and_call(self._index, inputs, self)
         return self.fn(inputs)
 
 
 @dataclass
 class Awaited:
-    """How long code has been awaited: ``since`` when, in how many ``calls`` in eager mode, which took ``seconds``.
-    ``may_load``: false if something is to be found out first when it ``has_arrived``."""
+    """How long code has been awaited: ``since`` when, in how many ``calls`` in eager mode, which took ``seconds``;
+    ``since_used``: the processor time then. ``may_load``: false if something is to be found out first when it
+    ``has_arrived``. ``is_unproven``: what was recorded is to be compared with a call of the program's first."""
 
     since: float = field(default_factory=time.monotonic)
+    since_used: float = field(default_factory=time.process_time)
     calls: int = 0
     seconds: float = 0.0
     may_load: bool = True
     has_arrived: bool = False
+    is_unproven: bool = False
+
+    def share(self) -> float:
+        """The part of the time since then that the calls took."""
+        return min(self.seconds / max(time.monotonic() - self.since, 1e-9), 1.0)
+
+    def busy(self) -> float:
+        """The seconds since then in which one thread of the program could run: others may have had the processors."""
+        return min(time.monotonic() - self.since, time.process_time() - self.since_used)
+
+
+def _kinds(segment: Segment) -> int:
+    """How many operations of a segment differ: a compiler compiles equal ones once, as in equal layers."""
+    return len({(node.target, node.meta.get("magpy_tensor")) for node in segment.nodes})
+
+
+def _is_distributed() -> bool:
+    """Whether other processes may wait for this one."""
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 class CompiledGraphs:
@@ -138,6 +156,11 @@ class CompiledGraphs:
         """The backend's callable of the first segment, without guards and replay: its inputs must be such as the guard lets
         pass. It must have run once."""
         return self.of_segments[0].fn
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether results must be eager mode's bit by bit."""
+        return self._settings.verify.strict
 
     @property
     def is_ready(self) -> bool:
@@ -183,7 +206,9 @@ class CompiledGraphs:
                 better = self._compiled(index, tuple(inputs), 1)
                 if better is not None:
                     self._verify(index, better, inputs)
-            except CaptureFailed:
+            except CaptureFailed as failure:
+                if isinstance(failure, WrongResult):
+                    self._settings.differences.on_wrong(failure)
                 improving.is_final, better = True, None
                 self._stages[index] = self.last_stage
             if better is None:
@@ -208,15 +233,26 @@ class CompiledGraphs:
         if self.stored.is_verified(index, stage) and not plan.strict:
             self.verdicts[index] = Verdict(0.0)
             return
-        self.verdicts[index] = verdict = self._compared(index, fn, inputs)
+        verdict = self._compared(index, fn, inputs)
+        self._settings.differences.on_verified(verdict.seconds)
+        if verdict.difference is None or not stage:  # better code that is wrong is not used
+            self.verdicts[index] = verdict
         self._refuse_wrong(index, stage, verdict, inputs)
         if not verdict.unchecked:
             self.stored.verified(index, stage, is_right=True)
 
     def sample(self, index: int, fn: Callable[[list[Any]], Any], inputs: Sequence[Any]) -> None:
-        """Compares a later call of segment ``index`` with eager mode. Raises as `_verify`."""
+        """Compares a later call of segment ``index`` with eager mode. Raises as `_verify`, unless only the first difference
+        is looked for."""
+        first = self._settings.verify.first_difference
+        if first is not None and not first.wants(self._settings.step() + 1):
+            return
         with _COMPILING:
             verdict = self._compared(index, fn, inputs)
+            if first is not None:
+                segment = self._structure.segments[index]
+                first.look(verdict, _module(segment, tuple(inputs)), inputs, self._settings.step() + 1)
+                return
             self.samples.append(Sample(self._settings.step(), index, verdict))
             if len(self.samples) > LIMITS.most_samples:
                 del self.samples[1::2]
@@ -232,18 +268,27 @@ class CompiledGraphs:
         gm, strict = _module(segment, tuple(inputs)), settings.verify.strict
         return check(gm, fn, inputs, written, same_random=settings.same_random, strict=strict)
 
+    @property
+    def _to_verify(self) -> float:
+        """Seconds that comparing newly compiled code will take at least: a call in eager mode, and one of the code."""
+        awaited = self.awaited
+        return 2 * awaited.seconds / max(awaited.calls, 1) if self._settings.verify.first else 0.0
+
     def _refuse_wrong(
         self, index: int, stage: int, verdict: Verdict, inputs: Sequence[Any], *, has_served: bool = False
     ) -> None:
         if verdict.difference is None:
             return
-        plan, segment, cause = self._settings.verify, self._structure.segments[index], ""
+        plan, segment = self._settings.verify, self._structure.segments[index]
+        cause, tracing = None, None
         if not plan.strict:  # other bits may be right for a run that is less strict
             self.stored.verified(index, stage, is_right=False)
         what = describe(verdict.difference, segment, has_served=has_served)
-        if folder := plan.folder:
-            cause = f" {bisect(_module(segment, tuple(inputs)), inputs, Path(folder))}"
-        raise WrongResult(what.text + cause, what.location)
+        if plan.folder:
+            cause = bisect(_module(segment, tuple(inputs)), inputs, Path(plan.folder))
+        elif (tracings := self._settings.differences.tracings) is not None and not plan.strict:  # which rounding explains
+            tracing = tracings.start(_module(segment, tuple(inputs)), inputs)
+        raise WrongResult(what.text, what.location, cause, tracing)
 
     def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
         nodes = self._structure.segments[index].inputs
@@ -264,7 +309,7 @@ class CompiledGraphs:
             result = self._compilations[index, stage].result
             # While the code of an earlier stage runs, no calls are plain.
             plain_seconds = math.inf if stage else self.awaited.seconds
-            if compiled is None and not self._settings.affords(result.to_load, plain_seconds):
+            if compiled is None and not self._settings.affords(result.to_load + self._to_verify, plain_seconds):
                 return None
             if compiled is None and not (stage or self.awaited.may_load):  # while code serves, its path is known
                 self.awaited.has_arrived = True
@@ -302,7 +347,7 @@ class CompiledGraphs:
         segment = self._structure.segments[index]
         if (compilation := self._compilations.get((index, stage))) is None:
             self._refuse(segment, inputs)
-            compilation = self._compilations[index, stage] = background.QUEUE.add(len(segment.nodes))
+            compilation = self._compilations[index, stage] = background.QUEUE.add(_kinds(segment), len(segment.nodes))
             weakref.finalize(self, compilation.cancel).atexit = False
 
         def work() -> bool:
@@ -317,11 +362,25 @@ class CompiledGraphs:
 
         if compilation.state == "waiting" and not self._is_worthwhile():
             return False
-        if not background.QUEUE.poll(compilation, work):
+        has_ended = background.QUEUE.poll(compilation, work)
+        if not has_ended and compilation.is_better_alone and not _is_distributed():
+            has_ended = self._waited_for(compilation)
+        if not has_ended:
             return False
         if compilation.result.code:
-            raise CaptureFailed(compilation.result.code, compilation.result.message)
+            found = compilation.result
+            raise CaptureFailed(found.code, found.message, "", found.location, found.path)
         return True
+
+    def _waited_for(self, compilation: background.Compilation) -> bool:
+        """Whether it has ended; the program has waited for that."""
+        self._settings.on_compiling(self._settings.region_id)
+        try:
+            seconds = compilation.wait_for()
+        finally:
+            self._settings.on_compiling("")
+        self._settings.differences.on_granted(seconds)
+        return compilation.ended()
 
     def _is_worthwhile(self) -> bool:
         return self._settings.is_worthwhile(self.awaited.seconds, time.monotonic() - self.awaited.since)
@@ -376,12 +435,22 @@ class CompiledGraphs:
         """So many calls ran in eager mode because these graphs are not ready."""
         self.awaited.calls += calls
         self.awaited.seconds += seconds
+        awaited = self.awaited
+        share, elapsed = awaited.share(), awaited.busy()
         for compilation in self._compilations.values():  # none of a second stage has started
             compilation.seconds += seconds
+            compilation.ran_plain(awaited.calls, share, elapsed)
 
     def _refuse(self, segment: Segment, inputs: tuple[Any, ...]) -> None:
         if (reason := compiled_wrongly(self._settings.backend, inputs, segment.outputs, self._trace)) is not None:
-            raise CaptureFailed("MP902", reason)
+            raise CaptureFailed("MP916", reason)
+        if (position := sparse_input(self._settings.backend, inputs)) is not None:
+            raise CaptureFailed(
+                "MP902",
+                f"Inductor can't compile a graph with a sparse tensor, and `{segment.inputs[position].name}` is one.",
+                "Make it dense with `.to_dense()` where its size allows that, or put what computes with it into a separate "
+                "module, so that the others are compiled.",
+            )
 
     def _adopted(
         self, index: int, inputs: tuple[Any, ...], stage: int, compiled: CompiledGraph | None, start: float
@@ -436,7 +505,7 @@ class CompiledGraphs:
                 checked=self._are_checked(segment),
             )
         except Unsupported as error:
-            raise CaptureFailed(error.code, error.message) from error
+            raise CaptureFailed(error.code, error.message, error.hint, error.location, error.path) from error
         except Exception as error:  # a compiler may raise anything; the program continues in eager mode
             what = f"{type(error).__name__}: {str(error)[:160]}"
             raise CaptureFailed("MP902", f"The backend {backend} failed to compile the region ({what}).") from error
@@ -468,14 +537,20 @@ class CompiledGraphs:
         tensors = [(i, value) for i, value in inner if self._trace.dims and is_a(value, torch.Tensor)]
         return [f"L[{i}].size()[{d}] == 1" for i, value in tensors for d, n in enumerate(value.shape) if n == 1]
 
-    def fixes_sizes(self, inputs: Any) -> bool:
-        """Whether code was made for one value of a size that may vary, and it has another one in these graph ``inputs``."""
+    def fixed(self, inputs: Sequence[Any]) -> tuple[torch.fx.Node, str, str] | None:
+        """An input, one of these graph ``inputs``, that compiled code was made for one value of, which this is not: the
+        input's node, the value that the code is for, and this one."""
         names = dict(guard_namespace())
-        return any(
-            _ONE_SIZE.fullmatch(guard) is not None and not eval(guard, names, {"L": [inputs[p] for p in positions]})
-            for guards, positions in self._checks
-            for guard in guards
-        )
+        for guards, positions in self._checks:
+            given = [inputs[position] for position in positions]
+            for guard in guards:
+                fixed = _ONE_VALUE.fullmatch(guard)
+                if fixed is None or eval(guard, names, {"L": given}):
+                    continue
+                index, value = int(fixed["index"]), given[int(fixed["index"])]
+                now = str(value.shape[int(fixed["dim"])] if fixed["dim"] else value)
+                return self._structure.placeholders[positions[index]], fixed["value"], now
+        return None
 
     def _add_check(self, segment: Segment, guards: Sequence[str]) -> None:
         position = {n: i for i, n in enumerate(self._structure.placeholders)}

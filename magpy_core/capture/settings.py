@@ -1,12 +1,26 @@
-"""The settings of a capture. Key type: Settings."""
+"""The settings of a capture. Key types: Settings, Differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from magpy_core.backends.tuning import DEFAULT, Tuning
+from magpy_core.verification.beside import Tracings
 from magpy_core.verification.plan import NOTHING, Plan
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What follows from comparing code with eager mode. ``tracings``: look for the cause of a difference; ``on_wrong``:
+    called with the WrongResult of better code, which is not used; ``on_verified``: called with the seconds that a comparison
+    took; ``on_granted``: with those that the program has waited for a compilation that was granted them."""
+
+    tracings: Tracings | None = None
+    on_wrong: Callable[[Any], None] = lambda failure: None
+    on_verified: Callable[[float], None] = lambda seconds: None
+    on_granted: Callable[[float], None] = lambda seconds: None
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,7 @@ class Settings:
     affords: Callable[[float, float], bool] = lambda seconds, plain_seconds: True
     is_worthwhile: Callable[[float, float], bool] = lambda seconds, elapsed: True
     verify: Plan = NOTHING
+    differences: Differences = Differences()
     step: Callable[[], int] = lambda: 0
     is_known_slower: Callable[[str], bool] = lambda key: False
     on_compiling: Callable[[str], None] = lambda region_id: None

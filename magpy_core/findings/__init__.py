@@ -1,6 +1,6 @@
 """Diagnostics: what MagPy found, where, why, and what to do about it. Imports nothing from the engine."""
 
-from magpy_core.findings.finding import HERE, NO_ACTION, Finding, Location, Position, Range, Unsupported, Value
+from magpy_core.findings.finding import HERE, NO_ACTION, REPRODUCER, Finding, Location, Position, Range, Unsupported, Value
 from magpy_core.findings.kernels import (
     Kernel,
     KernelCode,
@@ -13,13 +13,15 @@ from magpy_core.findings.kernels import (
     Unfused,
 )
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
-from magpy_core.findings.report import CaptureSummary, Compared, Recompile, RegionSummary, Report, Unused
+from magpy_core.findings.report import CaptureSummary, Compared, Numerics, Recompile, RegionSummary, Report
 from magpy_core.findings.step import STEP_KINDS, StepPart, StepReport, StepSample
+from magpy_core.findings.why_not import Unused, WhyNot
 
 __all__ = [
     "HERE",
     "NO_ACTION",
     "REGISTRY",
+    "REPRODUCER",
     "STEP_KINDS",
     "CaptureSummary",
     "Code",
@@ -31,6 +33,7 @@ __all__ = [
     "KernelWork",
     "LineCost",
     "Location",
+    "Numerics",
     "Position",
     "Range",
     "Recompile",
@@ -47,5 +50,6 @@ __all__ = [
     "Unsupported",
     "Unused",
     "Value",
+    "WhyNot",
     "lookup",
 ]

@@ -94,6 +94,11 @@ class Finding:
         return self.severity.rank <= Severity.WARNING.rank or not self.advice.startswith(NO_ACTION)
 
     @property
+    def reproducer(self) -> str:
+        """The path of a file that shows it without the program; empty if there is none."""
+        return next((value.repr for value in self.values if value.name == REPRODUCER), "")
+
+    @property
     def key(self) -> tuple[str, str | None, Location, str]:
         """Two findings with the same key are the same finding."""
         return (self.code, self.region, self.location, self.message)
@@ -133,6 +138,9 @@ class Finding:
         # The keys of the location are the finding's own.
         return build(Finding, {**data, "location": data, "severity_override": override})
 
+
+REPRODUCER = "reproducer"
+"""The name of a value that is the path of a file."""
 
 NO_ACTION = "No action needed"
 """How the advice of a fact begins."""

@@ -12,28 +12,10 @@ from magpy_core.findings.finding import Finding
 from magpy_core.findings.json_form import build
 from magpy_core.findings.kernels import TargetReport
 from magpy_core.findings.step import StepReport, Verdict, verdict
+from magpy_core.findings.why_not import Unused, WhyNot
 
 SCHEMA_VERSION = "1.0"
-
-Unused = Literal[
-    "",
-    "called once",  # MagPy records the second call at the earliest
-    "budget",  # the program can't afford a recording yet
-    "surroundings",  # other code around it would see MagPy's operations
-    "not recorded",  # each time, another thread was recording, or the module was lazy
-    "refused",  # the findings say why
-    "cut",  # its stretches are regions
-    "slower",
-    "slower before",  # in the last run of the command, so it was not compiled
-    "again",  # being compiled; the next run gives the compiler more time
-    "compiling",
-    "no core",  # being compiled, with hardly any time on a core
-    "queued",  # other code is being compiled
-    "not loaded",  # the program can't afford to load its code yet
-    "not served",  # no call fitted
-    "late",  # it was ready for the last calls only
-]
-"""Why compiled code of a region served few calls or none."""
+Numerics = Literal["", "strict", "default"]
 
 
 @dataclass
@@ -62,12 +44,15 @@ class CaptureSummary:
 @dataclass
 class Compared:
     """A call of compiled code that was compared with eager mode, in ``step`` (from 0). ``apart``: the largest difference of
-    an element, as a part of the largest element of its tensor. ``unchecked``: why it could not be compared."""
+    an element, as a part of the largest element of its tensor. ``unchecked``: why it could not be compared. ``loss``: in
+    eager mode, and ``compiled_loss``, if the call computes one: what its backward pass begins with, or its only number."""
 
     step: int
     apart: float
     is_difference: bool = False  # more than rounding explains
     unchecked: str = ""
+    loss: float | None = None
+    compiled_loss: float | None = None
 
 
 @dataclass
@@ -97,14 +82,17 @@ class RegionSummary:
     entrypoint: str = ""  # the program's name in a report of several programs
     engine: str = "magpy"  # "dynamo": the figures are torch.compile's
     graphs: int = 0  # operator graphs that one call runs (maximum over the captures)
-    unused: Unused = ""  # of a compiled run: why compiled code served few calls or none; empty: it served most
+    unused: Unused = ""  # of a compiled run: why compiled code served few calls or none, or not all; empty: it does
     kept: int = 0  # captures whose code an earlier run had compiled
     verified: int = 0  # graphs whose compiled code was compared with eager mode in its first call
     unverified: list[str] = field(default_factory=list)  # why others were not
+    wrong: int = 0  # graphs whose compiled code gave another result, so that it is not used
     samples: list[Compared] = field(default_factory=list)  # later calls that were compared, where a run is to be verified
     parts: int = 0  # of its graphs, compiled separately
     parts_compiled: int = 0
     last_line: int = 0  # 1-based, of a region that is a part of a function; 0: it is a whole function or module
+    awaited: int = 0  # calls in eager mode while their code was being compiled
+    step_share: float | None = None  # percent of an eager step that its calls take, forward and backward
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)
 
@@ -135,6 +123,7 @@ class Report:
     """The result of one run; ``timings`` are seconds by phase, ``steps`` is the number of steps done.
 
     ``stopped_after``: the number of steps after which the program was stopped, as requested; None: it was not.
+    ``numerics``: of a run that must give eager mode's bits: torch's strict ones, or its default, as it has no others.
     """
 
     entrypoint: str
@@ -146,6 +135,8 @@ class Report:
     details: Details | None = None  # on request only
     kernels: TargetReport | None = None  # of runs with a target
     stopped_after: int | None = None
+    numerics: Numerics = ""
+    why_not: list[WhyNot] = field(default_factory=list)  # once the run has ended: of each region, and of the step
     version: str = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -157,7 +148,9 @@ class Report:
             "timings": self.timings,
             "steps": self.steps,
             **({"stopped_after": self.stopped_after} if self.stopped_after is not None else {}),
+            **({"numerics": self.numerics} if self.numerics else {}),
             **({"step": self.step.to_json()} if self.step is not None else {}),
+            **({"why_not": [one.to_json() for one in self.why_not]} if self.why_not else {}),
             **({"details": asdict(self.details)} if self.details is not None else {}),
             **({"kernels": self.kernels.to_json()} if self.kernels is not None else {}),
         }

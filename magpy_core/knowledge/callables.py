@@ -6,6 +6,7 @@ Key type: Entry. Key function: entry.
 
 from __future__ import annotations
 
+import _abc  # type: ignore[import-not-found]
 import _warnings
 import bisect
 import builtins
@@ -130,7 +131,8 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     # objects and classes
     type: Entry(reads_inside=Reads.NOTHING, returns_callback_result=True), callable: _HARMLESS,
     object: Entry(returns_callback_result=True), super: Entry(returns_callback_result=True, ignores_arguments=True),
-    isinstance: _RULE, issubclass: _RULE, id: _RULE, hash: _RULE,
+    isinstance: _RULE, issubclass: _RULE, _abc._abc_instancecheck: _RULE, _abc._abc_subclasscheck: _RULE,
+    id: _RULE, hash: _RULE,
     getattr: Entry(returns_callback_result=True, reads_attributes=True), hasattr: _READS_ATTRIBUTES,
     vars: _READS_ATTRIBUTES, dir: _READS_ATTRIBUTES,
     setattr: _RULE, delattr: _RULE, builtins.__build_class__: _RULE, slice: _IGNORES, types.MethodType: _IGNORES,

@@ -18,6 +18,7 @@ UNMONITORED_OF_TORCH = (
 UNMONITORED_OF_STDLIB = (
     "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",
     "re/_compiler.py", "re/_parser.py", "reprlib.py", "importlib/",
+    "_py_warnings.py", "annotationlib.py",  # 3.14: of warnings, and of typing and inspect
 )  # fmt: skip
 
 #: They select devices and examine them.

@@ -96,6 +96,10 @@ REFUSED: dict[str, str] = {
     "sparse_resize_": "", "module_load": "", "_set_grad_fn": "",
 }  # fmt: skip
 
+REFUSED_OF_AUTOGRAD = frozenset({
+    "register_hook", "retain_grad", "register_multi_grad_hook", "register_post_accumulate_grad_hook", "_set_grad_fn",
+})  # fmt: skip
+
 _ROWS: tuple[tuple[str, Fact], ...] = (
     ("""
         _has_symbolic_sizes_strides device dtype is_cpu is_cuda is_hpu is_ipu is_maia is_meta is_mkldnn is_mps

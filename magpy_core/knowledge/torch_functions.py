@@ -114,3 +114,5 @@ SHOWS_BACKWARD_PASS = frozenset({"grad", "_grad", "_execution_engine", "queue_ca
 
 #: A number of an optimizer's group, and what a scheduler that sets it keeps there.
 SCHEDULED = {"lr": "initial_lr", "momentum": "max_momentum", "betas": "max_momentum"}
+#: What code of torch sets of these, in calls that take a path of their own.
+SET_BY = {torch.optim.lr_scheduler.ReduceLROnPlateau.step.__code__: frozenset({"lr"})}

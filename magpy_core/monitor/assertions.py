@@ -10,7 +10,7 @@ from magpy_core.monitor.events import Site
 
 _MAX_INSTRUCTIONS = 80  # to build and raise the error
 _CONTINUES = ("JUMP", "RETURN", "YIELD", "FOR_ITER", "SEND", "STORE_GLOBAL", "STORE_NAME", "STORE_ATTR", "STORE_SUBSCR",
-            "STORE_DEREF", "DELETE", "PUSH_EXC_INFO", "BEFORE_WITH", "IMPORT")  # fmt: skip
+            "STORE_DEREF", "DELETE", "PUSH_EXC_INFO", "BEFORE_WITH", "LOAD_SPECIAL", "IMPORT")  # fmt: skip
 
 
 @by_object

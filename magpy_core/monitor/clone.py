@@ -4,7 +4,8 @@
 The operations stay in place; hooks get copies of their operands. Some instructions are expanded into equivalent sequences,
 so that a call's stack layout is known and every operation has its event: a method load becomes an attribute load and a
 NULL, ``LOAD_SUPER_ATTR`` (3.12+) becomes the call of super and the attribute load, ``f(*x)`` turns an x that is not a tuple
-into one before the call, and a 3.13 comparison that includes a truth test becomes a comparison and a test.
+into one before the call, a 3.13 comparison that includes a truth test becomes a comparison and a test, and the method that a
+with block looks up (``LOAD_SPECIAL``, 3.14) is bound and followed by a NULL.
 Key type: :class:`_Instrumenter`.
 """
 
@@ -18,10 +19,12 @@ from typing import Final
 from magpy_core._compat.cpython.assembler import Instr, assemble, decode
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
 from magpy_core._compat.cpython.slots import UnknownStack
+from magpy_core._compat.cpython.special_methods import SPECIAL_METHODS
 from magpy_core._compat.torch.dynamo import local_names
 from magpy_core._compat.torch.eval_frame import generator_started
-from magpy_core._compat.versions import PY312, PY313
+from magpy_core._compat.versions import PY312, PY313, PY314
 from magpy_core.monitor.emit import Emitter
+from magpy_core.monitor.hooks import HOOKS
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -127,7 +130,9 @@ def _call(self: _Instrumenter, instr: Instr) -> None:
     last = group[-1]
     site = self.site(None, last, len(group) - 1)
     self.position = last.pos
-    self.before_call(site, instr, last.arg, names, self.states[instr][-(last.arg + (1 if PY313 else 2))])
+    enters = self.decoded.instrs[self.at - 1].name == "LOAD_SPECIAL"  # the call of ``__enter__``, whose event is with_enter
+    if not enters:
+        self.before_call(site, instr, last.arg, names, self.states[instr][-(last.arg + (1 if PY313 else 2))])
     if PY313:
         # a specialized CALL enters a class's __init__ without the frame evaluation hook (PEP 523); CALL_KW always uses it
         self.const(())
@@ -135,7 +140,8 @@ def _call(self: _Instrumenter, instr: Instr) -> None:
         self.reserve_stack(1)
     self.out.extend(group)
     self.at += len(group) - 1
-    self.after_call(site)
+    if not enters:
+        self.after_call(site)
 
 
 def _call_kw(self: _Instrumenter, instr: Instr) -> None:
@@ -153,10 +159,11 @@ def _call_kw(self: _Instrumenter, instr: Instr) -> None:
 
 def _call_ex(self: _Instrumenter, instr: Instr) -> None:
     site = self.site()
-    has_kwargs = bool(instr.arg & 1)
-    previous = self.decoded.instrs[self.at - 1]
+    has_kwargs = self.states[instr].endswith("V") if PY314 else bool(instr.arg & 1)
+    above = has_kwargs or PY314  # 3.14: keyword arguments or a NULL are always on top
+    previous = self.decoded.instrs[self.at - (2 if PY314 else 1)]
     if has_kwargs or not _makes_tuple(previous):
-        if has_kwargs:
+        if above:
             self.emit("SWAP", 2)
         self.hook("call_star", site)
         self.emit("COPY", 3)
@@ -170,10 +177,10 @@ def _call_ex(self: _Instrumenter, instr: Instr) -> None:
         else:
             self.emit("LIST_TO_TUPLE")
         skip.target = self.emit("NOP")
-        if has_kwargs:
+        if above:
             self.emit("SWAP", 2)
         self.reserve_stack(4)
-    self.before("call_ex", site, 2 + has_kwargs + PY313, 1 + has_kwargs, int(has_kwargs))
+    self.before("call_ex", site, 2 + above + PY313, 1 + above, int(has_kwargs))
     self.out.append(instr)
     self.after_call(site)
 
@@ -190,6 +197,7 @@ _COMPARE: Final = _event(
     "compare", 2, 1, name=lambda self, instr: dis.cmp_op[instr.arg >> _COMPARISON_SHIFT], result="compare_result"
 )
 _SUBSCRIPT: Final = _event("item_read", 2, 1, result="item_read_result")
+_BINARY: Final = _event("binary", 2, 1, name=_BINARY_OPS, result="binary_result")
 
 
 def _intrinsic(self: _Instrumenter, instr: Instr) -> None:
@@ -210,8 +218,12 @@ def _compare(self: _Instrumenter, instr: Instr) -> None:
 def _slice(self: _Instrumenter, instr: Instr) -> None:
     """``x[a:b]`` compiled without a slice object: expanded into building the slice and a subscript."""
     self.emit("BUILD_SLICE", 2)
-    instr.op, instr.arg = _OP["BINARY_SUBSCR"], 0
+    instr.op, instr.arg = (_OP["BINARY_OP"], _BINARY_OPS.index("[]")) if PY314 else (_OP["BINARY_SUBSCR"], 0)
     _SUBSCRIPT(self, instr)
+
+
+def _binary(self: _Instrumenter, instr: Instr) -> None:
+    (_SUBSCRIPT if _BINARY_OPS[instr.arg] == "[]" else _BINARY)(self, instr)  # 3.14: a subscript is an operator
 
 
 def _extend(self: _Instrumenter, instr: Instr) -> None:
@@ -252,9 +264,54 @@ def _formatting(self: _Instrumenter, group: list[Instr], conversion: str | None,
     self.around("format_result", site, group, 1 + has_spec, nones=0 if has_spec else 1)
 
 
+def _joined(self: _Instrumenter, instr: Instr) -> None:
+    """BUILD_STRING: the hook gets a tuple of the parts."""
+    parts = instr.arg
+    self.hook("joined_result", self.site())
+    for _ in range(parts):
+        self.emit("COPY", parts + 2)
+    self.emit("BUILD_TUPLE", parts)
+    for _ in range(parts):
+        self.emit("COPY", parts + 3)
+    self.out.append(instr)
+    self.call(2)
+    self.emit("SWAP", parts + 1)
+    for _ in range(parts):
+        self.emit("POP_TOP")
+    self.reserve_stack(parts + 3)
+
+
+def _interpolation(self: _Instrumenter, instr: Instr) -> None:
+    """3.14: a field of a template string keeps its value, which native code shows when the template is printed."""
+    has_spec = instr.arg & 1
+    self.before("format", self.site(_CONVERSIONS[instr.arg >> 2]), 2 + has_spec, has_spec)
+    self.out.append(instr)
+
+
+def _load_special(self: _Instrumenter, instr: Instr) -> None:
+    """3.14: a with block looks up ``__exit__``, then ``__enter__``; afterwards, the stack has something bound and a NULL."""
+    name = SPECIAL_METHODS[instr.arg]
+    if name.endswith("exit__"):
+        self.before("with_enter", self.site(), 1)
+    self.const(HOOKS["special_method"])
+    self.const(name)
+    self.emit("COPY", 3)
+    self.call(1)
+    self.emit("COPY", 1)
+    itself = self.emit("POP_JUMP_IF_NONE")
+    self.emit("SWAP", 2)
+    self.emit("POP_TOP")
+    self.emit("PUSH_NULL")
+    done = self.emit("JUMP_FORWARD")
+    itself.target = self.emit("POP_TOP")
+    self.out.append(instr)
+    done.target = self.emit("NOP")
+    self.reserve_stack(3)
+
+
 def _with_except(self: _Instrumenter, instr: Instr) -> None:
     site = self.site()
-    self.before("call_exit", site, 4, 1)
+    self.before("call_exit", site, 5 if PY314 else 4, 1)  # 3.14: a NULL is above the method
     self.out.append(instr)
     self.after_call(site)
 
@@ -298,7 +355,7 @@ _REWRITERS: Final[dict[str, Rewriter]] = {
     "CALL": _call,
     "CALL_KW": _call_kw,
     "CALL_FUNCTION_EX": _call_ex,
-    "BINARY_OP": _event("binary", 2, 1, name=_BINARY_OPS, result="binary_result"),
+    "BINARY_OP": _binary,
     "UNARY_NEGATIVE": _event("unary", 1, name="-", result="unary_result"),
     "UNARY_POSITIVE": _UNARY_POSITIVE,
     "UNARY_INVERT": _event("unary", 1, name="~", result="unary_result"),
@@ -328,8 +385,11 @@ _REWRITERS: Final[dict[str, Rewriter]] = {
     "CONVERT_VALUE": _convert,
     "FORMAT_SIMPLE": lambda self, instr: _formatting(self, [instr], None, False),
     "FORMAT_WITH_SPEC": lambda self, instr: _formatting(self, [instr], None, True),
+    "BUILD_STRING": _joined,
     "BEFORE_WITH": _event("with_enter", 1),
     "BEFORE_ASYNC_WITH": _event("with_enter", 1),
+    "BUILD_INTERPOLATION": _interpolation,
+    "LOAD_SPECIAL": _load_special,
     "WITH_EXCEPT_START": _with_except,
     "IMPORT_NAME": _event("import_name", name=_co_name),
     "IMPORT_FROM": _event("import_from", 1, name=_co_name),

@@ -30,7 +30,7 @@ class Site:
         self.code = code
         self.index = index
         self.opname = opname
-        self.name = name
+        self.name: Any = name
         lineno, end_lineno, col, end_col = position
         self.lineno = lineno or 0
         self.end_lineno = end_lineno or self.lineno
@@ -40,6 +40,10 @@ class Site:
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name is not None else ""
         return f"<{self.code.co_qualname}:{self.lineno}:{self.col} {self.opname}{name}>"
+
+
+MaybeSite = Site | None
+"""None: not at an instruction of the program."""
 
 
 class Observer:
@@ -137,9 +141,14 @@ class Observer:
         """A class pattern with the attribute names of its keywords; its positional ones are ``cls.__match_args__``."""
         self.match(site, subject)
 
-    def format(self, site: Site, value: object, spec: object) -> None: ...
+    def format(self, site: Site, value: object, spec: object) -> None:
+        """A field of an f-string is formatted; one of a template string (3.14) is made, and never formatted by itself."""
 
     def format_result(self, site: Site, value: object, spec: object, result: Any) -> object:
+        return result
+
+    def joined_result(self, site: Site, parts: tuple[str, ...], result: Any) -> object:
+        """The ``parts`` of an f-string, of which some are formatted values, are now one text."""
         return result
 
     def with_enter(self, site: Site, manager: object) -> None: ...

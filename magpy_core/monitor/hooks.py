@@ -18,6 +18,7 @@ from types import FunctionType, TracebackType
 from typing import Any, Final
 
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
+from magpy_core._compat.cpython.special_methods import bound_special
 from magpy_core._compat.torch.eval_frame import AT_LIMIT, never_intercept
 from magpy_core.monitor.events import Observer, Site
 
@@ -149,6 +150,19 @@ _NAMES: Final[dict[str, Any]] = {
     "contain": contain, "_same_type": _same_type, "_iterable": _iterable,
 }  # fmt: skip
 exec(compile("".join(map(_text_of, dict.fromkeys([*EVENTS, *_OTHERS]))), FILE, "exec"), _NAMES, HOOKS)
+
+
+def _special_method(name: str, manager: object) -> object:
+    """Not an event: `bound_special`, for what a with block calls (3.14)."""
+    try:
+        return bound_special(name, manager)
+    except BaseException as error:
+        if belongs_to_user(error):
+            raise
+    return None  # the interpreter itself looks it up, and raises what there is to raise
+
+
+HOOKS["special_method"] = _special_method
 
 for _hook in HOOKS.values():
     never_intercept(_hook)

@@ -22,7 +22,7 @@ from typing import Final
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
 from magpy_core._compat.torch.dynamo import Marks, bypass, lift_marks, lift_marks_of, restore_marks, torch_has_compiled
 from magpy_core._compat.torch.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
-from magpy_core._compat.versions import check_versions
+from magpy_core._compat.versions import PY314, check_versions
 from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.hooks import Handlers, active, belongs_to_user, contain
@@ -125,7 +125,7 @@ def clone_of(code: CodeType) -> CodeType | None:
 def _forget_dead_code() -> None:
     """Drop clones of code that nothing but its clone refers to (code objects have no weak references to each other: a clone
     names its original in each of its sites)."""
-    in_here = 2  # the loop's variable, the argument
+    in_here = 1 if PY314 else 2  # the loop's variable; the argument, unless it is borrowed
     dead = [key for key, (code, _, ours) in _clones.items() if sys.getrefcount(code) <= ours + in_here]
     for key in dead:
         del _clones[key]

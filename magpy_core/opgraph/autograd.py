@@ -17,7 +17,7 @@ class EntryState:
 
     def __init__(self) -> None:
         self._history: dict[int, tuple[bool, Any]] = {}
-        self._changed: dict[int, torch.Tensor] = {}  # if `requires_grad` has changed: an alias with the old state
+        self._changed: dict[int, torch.Tensor] = {}  # if that or its memory has changed: an alias as it was
 
     def remember(self, tensor: torch.Tensor) -> None:
         """Keep the state of a tensor that the program uses for the first time."""
@@ -28,17 +28,24 @@ class EntryState:
         """The nodes of autograd's graph that computed tensors from outside."""
         return {grad_fn for _, grad_fn in self._history.values() if grad_fn is not None}
 
+    def keep(self, tensor: torch.Tensor) -> None:
+        """``tensor`` is about to get other memory: it is guarded as it was."""
+        if id(tensor) not in self._changed:
+            self._changed[id(tensor)] = self._alias(tensor)
+
+    def _alias(self, tensor: torch.Tensor) -> torch.Tensor:
+        required = self._history[id(tensor)][0]
+        with no_torch_function():
+            was = tensor.detach()  # on the same memory
+            parameter = type(tensor) is torch.nn.Parameter
+            return torch.nn.Parameter(was, required) if parameter else was.requires_grad_(required)
+
     def keep_changed(self, tensors: Iterable[torch.Tensor]) -> None:
         """At the end of the region: a tensor whose `requires_grad` has changed is guarded by its old state."""
         with no_torch_function():
             for tensor in tensors:
-                required = self._history[id(tensor)][0]
-                if tensor.requires_grad != required and id(tensor) not in self._changed:
-                    was = tensor.detach()  # on the same memory
-                    parameter = type(tensor) is torch.nn.Parameter
-                    self._changed[id(tensor)] = (
-                        torch.nn.Parameter(was, required) if parameter else was.requires_grad_(required)
-                    )
+                if tensor.requires_grad != self._history[id(tensor)][0]:
+                    self.keep(tensor)
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """``tensor``, or an alias of it with the autograd state at entry."""
@@ -54,7 +61,7 @@ class EntryState:
                 return True
         raise Unsupported(
             "MP110",
-            "A tensor from outside that autograd tracks is changed in place: that can't be undone.",
+            "An outside tensor that autograd tracks is changed in place: that can't be undone.",
             hint="Change a copy of it (`x = x.clone()`), or use the out-of-place operation.",
         )
 

@@ -28,7 +28,7 @@ _GRAD: Any = torch.Tensor.grad
 _METHOD = ("gradient", "retain_graph", "create_graph", "inputs")
 _FUNCTION = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 _HINT = "Call `backward()` outside the region, on the region's result."
-FROM_OUTSIDE = "through the history of a tensor from outside"
+FROM_OUTSIDE = "through the history of an outside tensor"
 """In the message about a backward pass of a loss that was not computed in the region."""
 #: Fields of a leaf that affect what a backward pass does with its gradient, with the values that can be recorded.
 _PLAIN_LEAF = (("is_leaf", True), ("_post_accumulate_grad_hooks", None))
@@ -120,7 +120,7 @@ class Backward:
                     f"{HERE} computes gradients that are not dense.",
                     "Create the `nn.Embedding` with `sparse=False`.",
                 )
-                self.ops.host.refuse("MP106", text, hint=hint, site=self.ops.host.site)
+                self.ops.host.refuse("MP118", text, hint=hint, site=self.ops.host.site)
                 return
         reached = [leaf for leaf, _ in self.gradients]
         while self.gradients:
@@ -143,7 +143,7 @@ class Backward:
 
 
 def _refused(what: str) -> Unsupported:
-    return Unsupported("MP106", f"{HERE} runs a backward pass {what}: MagPy can't record that safely yet.", hint=_HINT)
+    return Unsupported("MP118", f"{HERE} runs a backward pass {what}: MagPy can't record that safely yet.", hint=_HINT)
 
 
 def _arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

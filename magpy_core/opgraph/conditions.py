@@ -32,6 +32,8 @@ def condition(ops: OperatorGraph, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
         node = max(wanted)
         wanted.remove(node)
         tensor = ops.values.tensor(node)
+        if tensor is None and "magpy_source" in node.meta:
+            return None  # the tensor has another node now: what of the input it is made of is not known any more
         with no_torch_function():
             if tensor is not None and ops.writes.has_touched(tensor):
                 return None

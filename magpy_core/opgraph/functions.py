@@ -128,8 +128,8 @@ def opaque_hint(name: str) -> str:
     return "Read it outside the region, and pass in what is computed from it."
 
 
-GENERATOR_HINT = "Draw from torch's own generator (`torch.manual_seed` seeds it), or draw outside the region."
-OUTSIDE_ARRAY = f"{HERE} uses an array from outside, whose memory can change without a guard noticing."
+GENERATOR_HINT = "Use torch's own generator (`torch.manual_seed` seeds it), or pass the numbers in."
+OUTSIDE_ARRAY = f"{HERE} uses an outside array, whose memory can change without a guard noticing."
 OUTSIDE_ARRAY_HINT = "Create the tensor once, outside the region, as a buffer (`register_buffer`) or an argument."
 
 

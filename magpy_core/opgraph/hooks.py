@@ -45,8 +45,8 @@ class Hooks:
     def register(self, tensor: torch.Tensor, hook: Any) -> Finish:
         """Record that the program registers a hook on ``tensor``. Raises Unsupported."""
         if not self.inputs.is_inside(tensor):
-            text = f"{HERE} registers a hook that stays on a tensor from outside."
-            raise Unsupported("MP106", text, hint="Register it once, before the region is called.")
+            text = f"{HERE} registers a hook that stays on an outside tensor."
+            raise Unsupported("MP118", text, hint="Register it once, before the region is called.")
         self.host.guard_hook(hook)
         self.inside.append(self._node(_registering(hook), tensor))
         return lambda handle: handle

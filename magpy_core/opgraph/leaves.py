@@ -59,7 +59,7 @@ class Leaves:
             or (is_view(tensor) and not inside)
         ):
             text = f"{HERE} sets whether a tensor with a history requires a gradient."
-            raise Unsupported("MP106", text, hint="Set it of a tensor without one: `x.detach().requires_grad_()`.")
+            raise Unsupported("MP118", text, hint="Set it of a tensor without one: `x.detach().requires_grad_()`.")
         nodes = self._nodes.setdefault(id(tensor), {tensor.requires_grad: node})
         if not inside:
             self._from_outside.setdefault(id(tensor), (tensor, tensor.requires_grad))

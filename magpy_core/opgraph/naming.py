@@ -5,6 +5,7 @@ Key functions: target_name, value_text.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import types
@@ -53,7 +54,16 @@ def target_name(target: Any) -> str:
             return f"{module} {target.__qualname__}"
         if name and getattr(sys.modules.get(str(module)), name, None) is target and _is_ours(target):
             return f"{module}.{name}"
+    if isinstance(target, types.FunctionType) and (attribute := _methods().get(target)) is not None:
+        return f"method {attribute}"
     raise Unnamed(target)
+
+
+@functools.cache
+def _methods() -> dict[types.FunctionType, str]:
+    """Tensor's methods that are Python functions, and their names as attributes: ``__pow__`` calls itself ``pow``."""
+    found = vars(torch.Tensor).items()
+    return {one: name for name, one in found if isinstance(one, types.FunctionType) and _is_ours(one)}
 
 
 def _is_ours(target: Any) -> bool:

@@ -19,6 +19,8 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.values import tensors_in
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_kinds import number_in
 
 _INPUT_BY_NUMBER, _INPUT_BY_LAYOUT = named(Fact.INPUT_BY_NUMBER), named(Fact.INPUT_BY_LAYOUT)
 _NODE_TARGETS: dict[str, Callable[..., Any]] = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
@@ -72,8 +74,8 @@ class Arguments:
             return list(value)
         if is_a(value, torch.Generator):
             raise Unsupported(
-                "MP106",
-                f"{HERE} draws from a torch.Generator: its state can't be part of a graph.",
+                "MP116",
+                f"{HERE} uses a torch.Generator: its state can't be part of a graph.",
                 hint=fns.GENERATOR_HINT,
             )
         if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
@@ -265,9 +267,21 @@ class Operation:
         ops = self.ops
         sym = Sym("node", node, (), result)
         if self.name != "__index__" and ops.host.gives_number_to_program(self.tensors[0]):
+            if type(result) is int and (source := self._source_at_entry()) is not None:
+                ops.graph.erase_node(node)
+                return ops.host.number_at_entry(source, result)
             return ops.scalars.bind(result, sym)
         ops.host.branch(sym, result, "item")
         return result
+
+    def _source_at_entry(self) -> Source | None:
+        """Of the tensor whose number is read, if that is an input on the CPU that nothing has written: compilers need
+        numbers that decide places and sizes as inputs."""
+        tensor = self.tensors[0]
+        found = self.ops.inputs.guarded.get(id(tensor))
+        if found is None or number_in(tensor) is None or self.ops.writes.has_touched(tensor):
+            return None
+        return found[1]
 
     def _returned_input(self, result: Any) -> bool:
         """Whether a torch operation returned one of its inputs unchanged (dropout in eval mode): the input keeps its node.

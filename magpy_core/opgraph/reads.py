@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.tensor_guards import is_view, storage_key
+from magpy_core._compat.torch.tensor_guards import is_view, no_torch_function, storage_key, tensors_in_storage
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.operator_graph import OperatorGraph
@@ -64,7 +64,7 @@ def field(ops: OperatorGraph, tensor: torch.Tensor, name: str, result: Any) -> A
         pass
     elif name != "is_leaf" and not (name in _EMPTY_INSIDE and result is None):
         text = f"{HERE} reads `.{name}` of a tensor created in the region: the graph doesn't have it."
-        raise Unsupported("MP106", text, hint="Return the tensor, and read it after the call of the region.")
+        raise Unsupported("MP118", text, hint="Return the tensor, and read it after the call of the region.")
     return result
 
 
@@ -74,6 +74,51 @@ def field_set(ops: OperatorGraph, tensor: torch.Tensor, name: str, value: Any, r
         ops.leaves.with_gradient.append(tensor)
     else:
         ops.host.field_written(tensor, name, value)
+    return result
+
+
+def can_take_memory(ops: OperatorGraph, tensor: torch.Tensor, value: Any) -> bool:
+    """Whether ``tensor.data = value`` can be an effect: ``tensor`` is from outside, without a gradient or a base, and gets
+    the memory of a result that nothing else is in. What autograd has saved of ``tensor`` would change with it."""
+    if type(value) is not torch.Tensor or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    if ops.inputs.is_inside(tensor) or not ops.inputs.is_inside(value) or ops.values.is_shaped_by_data([tensor, value]):
+        return False
+    node = ops.inputs.node(tensor)
+    with no_torch_function():
+        for one in (tensor, value):
+            if one.requires_grad or one.is_inference() or is_view(one) or one.layout is not torch.strided:
+                return False
+        keeps = tensor.dtype is value.dtype and tensor.device == value.device and tensor.shape == value.shape
+        alone = value.storage_offset() == 0 and tensors_in_storage(value) == 1
+        keeps = keeps and tensor.stride() == value.stride() and not ops.writes.has_touched(tensor)
+        return keeps and alone and not _is_tracked(ops, node)
+
+
+def _is_tracked(ops: OperatorGraph, node: torch.fx.Node) -> bool:
+    """Whether autograd may have saved the tensor of ``node`` for a backward pass."""
+    for user in node.users:
+        result = ops.values.tensor(user)
+        if result is None:
+            parts = [one for one in user.users if one.target is operator.getitem]
+            if not parts or any(map(_requires_grad, map(ops.values.tensor, parts))):
+                return True
+        elif _requires_grad(result):
+            return True
+    return False
+
+
+def _requires_grad(tensor: torch.Tensor | None) -> bool:
+    return tensor is None or tensor.requires_grad
+
+
+def memory_taken(ops: OperatorGraph, tensor: torch.Tensor, value: torch.Tensor, result: Any) -> Any:
+    """``tensor.data = value``: what follows takes the values of ``value``."""
+    node = ops.graph.call_method("detach", (ops.inputs.node(value),))
+    ops.host.annotate(node, tensor)
+    ops.values.add(tensor, node)
+    ops.writes.taken.add(storage_key(tensor))
+    ops.host.field_written(tensor, "data", value)
     return result
 
 

@@ -84,14 +84,14 @@ class Replicas:
             several += bool(reached & own)
             if several > 1:  # their hooks run in the order in which gradients arrive
                 text = f"{HERE} differentiates several DistributedDataParallel modules at once."
-                raise Unsupported("MP106", text, hint="Wrap one module that contains both, and call that.")
+                raise Unsupported("MP119", text, hint="Wrap one module that contains both, and call that.")
             if reached & own and not own <= reached:
                 text = f"{HERE} leaves parameters of a DistributedDataParallel module without a gradient."
-                raise Unsupported("MP106", text, hint="Freeze what isn't trained: `parameter.requires_grad_(False)`.")
+                raise Unsupported("MP119", text, hint="Freeze what isn't trained: `parameter.requires_grad_(False)`.")
             reached -= own
         if reached & self.parameters:
             text = f"{HERE} differentiates a DistributedDataParallel module a second time after it was called."
-            raise Unsupported("MP106", text, hint="Add up the losses, and differentiate their sum.")
+            raise Unsupported("MP119", text, hint="Add up the losses, and differentiate their sum.")
 
     def average(self, leaves: Collection[torch.Tensor], record: Record) -> None:
         """The gradients of ``leaves`` have been accumulated: average those of replicas over the processes."""

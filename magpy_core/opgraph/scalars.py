@@ -1,4 +1,5 @@
-"""Symbolic scalars: Python numbers that may differ from call to call, as expressions over their origins.
+"""Symbolic scalars: Python numbers that may differ from call to call, as expressions over their origins. So are texts that
+are made of them (`opgraph.texts`).
 
 A leaf is a value read from outside (``source``), a tensor's value read by Python (``node``), or a dimension of a graph
 input (``size``). The program sees ordinary numbers; a symbol is found again by the identity of the number object (see
@@ -12,7 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from magpy_core._compat.cpython.fresh import fresh_float, fresh_int
+from magpy_core._compat.cpython.fresh import fresh_float, fresh_int, fresh_text
 from magpy_core.refgraph.source import Source
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -79,6 +80,7 @@ def _type(value: Any) -> type:
     return type(value.hint if isinstance(value, Sym) else value)
 
 
+_COPIES: dict[type, Callable[[Any], Any]] = {float: fresh_float, int: fresh_int, str: fresh_text}
 _TEXT = {f: t for t, f in (BINARY | COMPARE).items()}
 
 
@@ -141,6 +143,7 @@ class ScalarTable:
         self._by_id: dict[int, tuple[Any, Sym, Any]] = {}  # the copy, its symbol, the number it stands for
         self._leaves: dict[int, Sym] = {}
         self._calls: dict[tuple[Any, ...], Sym] = {}
+        self.has_texts = False
 
     def __bool__(self) -> bool:
         return bool(self._by_id)
@@ -151,9 +154,10 @@ class ScalarTable:
 
     def bind(self, value: Any, sym: Sym) -> Any:
         """A private copy of ``value`` that carries ``sym``."""
-        if type(value) not in (int, float):
-            raise TypeError(f"only int and float carry a symbol, not {type(value).__name__}")
-        copy: Any = fresh_float(value) if type(value) is float else fresh_int(value)
+        if type(value) not in _COPIES:
+            raise TypeError(f"only numbers and texts carry a symbol, not {type(value).__name__}")
+        copy: Any = _COPIES[type(value)](value)
+        self.has_texts |= type(value) is str
         self._by_id[id(copy)] = (copy, sym, self.original(value))
         return copy
 

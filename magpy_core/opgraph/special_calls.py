@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import HERE, Unsupported
-from magpy_core.knowledge.operators import REFUSED
+from magpy_core.knowledge.operators import REFUSED, REFUSED_OF_AUTOGRAD
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph import reads
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array
@@ -51,7 +51,8 @@ def _register_hook(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs:
 
 
 def _refused(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish:
-    raise Unsupported("MP106", f"{HERE} uses `{name}`: MagPy can't record that safely yet.", hint=REFUSED[name])
+    code = "MP118" if name in REFUSED_OF_AUTOGRAD else "MP106"
+    raise Unsupported(code, f"{HERE} uses `{name}`: MagPy can't record that safely yet.", hint=REFUSED[name])
 
 
 def _from_data(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish | None:
@@ -153,6 +154,9 @@ def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any)
             return partial(reads.metadata, ops, attr, (tensor,), {})  # a no-op while the guard on `requires_grad` holds
         ops.leaves.prepare(tensor, value)
         return lambda result: result
+    if attr == "data" and reads.can_take_memory(ops, tensor, value):
+        ops.entry.keep(tensor)
+        return partial(reads.memory_taken, ops, tensor, value)
     if attr == "data" and tensor.requires_grad and is_a(value, torch.Tensor) and tensor.shape != value.shape:
         ops.values.reshaped_leaf = True
     hint = "Copy values into the tensor (`with torch.no_grad(): x.copy_(values)`), or assign it outside the region."

@@ -22,13 +22,15 @@ _KEEPS_LAYOUT = named(Fact.KEEPS_LAYOUT)
 @dataclass(eq=False)
 class Writes:
     """``mutated``, by id: tensors from outside that were written; ``operations``: those that changed each.
-    ``drew_random``: an operation has changed the state of a random generator."""
+    ``drew_random``: an operation has changed the state of a random generator. ``taken``: memory of results that tensors from
+    outside have been moved to, by ``x.data = result``."""
 
     host: Host
     inputs: GraphInputs
     mutated: dict[int, tuple[torch.Tensor, Source]] = field(default_factory=dict)
     operations: dict[int, list[torch.fx.Node]] = field(default_factory=dict)
     drew_random: bool = False
+    taken: set[int] = field(default_factory=set)
     _memory: set[int] = field(default_factory=set)
 
     def has_touched(self, tensor: torch.Tensor) -> bool:
@@ -39,7 +41,7 @@ class Writes:
         """Prepare for an in-place operation: inference tensors among its arguments don't count versions."""
         uncounted = [t for t in tensors if t.is_inference()]
         if any(id(t) in self.inputs.guarded or is_view(t) for t in uncounted):
-            text = f"{HERE} changes an inference tensor from outside: MagPy can't see such changes."
+            text = f"{HERE} changes an outside inference tensor: MagPy can't see such changes."
             raise Unsupported("MP106", text, hint="Create it under `torch.no_grad()`, not `torch.inference_mode()`.")
         self._memory.update(map(storage_key, uncounted))
 
@@ -60,6 +62,9 @@ class Writes:
     def record(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         """``node`` changed ``tensor`` in place, and with it every graph input that shares its memory."""
         memory = storage_key(tensor)
+        if memory in self.taken:
+            text = f"{HERE} changes a tensor in place whose `.data` was assigned in the region."
+            raise Unsupported("MP106", text, hint="Compute the new values first, and assign them once.")
         self._memory.add(memory)
         for t, source in list(self.inputs.guarded.values()):
             if t is not tensor and not (memory and storage_key(t) == memory):
@@ -79,4 +84,4 @@ class Writes:
         if plain not in _KEEPS_LAYOUT or masked:
             text = f"{HERE} writes a tensor that isn't contiguous; compiled code would change the strides of later results."
             hint = "Make it contiguous before, or what it is made from: `mask = mask.contiguous()`."
-            self.host.refuse("MP902", text, hint=hint, site=self.host.site)
+            self.host.refuse("MP916", text, hint=hint, site=self.host.site)

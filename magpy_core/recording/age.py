@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import Unsupported, Value
-from magpy_core.recording.basic_tracker import BasicTracker
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import MadeInside
@@ -32,7 +32,7 @@ class Existing:
         return True  # the program has run the collector
 
 
-class Age(BasicTracker):
+class Age(Tracker):
     """Objects without a source are assumed internal; the garbage collector's newest generation decides at exit."""
 
     _new_objects: set[int] | None = field(default=None, init=False)

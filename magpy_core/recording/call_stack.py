@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 
 
@@ -33,7 +34,7 @@ class Call:
     ``returned`` ends what began with the call (a node, a checkpoint), even if the call made others.
     """
 
-    site: Any
+    site: MaybeSite
     consumer: Consumer
     number_of: torch.Tensor | None = None
     receive: Callable[[Any], Any] | None = None
@@ -59,12 +60,12 @@ class CallStack:
         self.frames: list[Call] = []
         self.torch: tuple[Any, Any] | None = None
 
-    def enter(self, site: Any, consumer: Consumer, number_of: torch.Tensor | None = None) -> None:
+    def enter(self, site: MaybeSite, consumer: Consumer, number_of: torch.Tensor | None = None) -> None:
         if self.frames:
             self.frames[-1].receive = self.frames[-1].unobserved = None
         self.frames.append(Call(site, consumer, number_of))
 
-    def leave(self, site: Any) -> Call | None:
+    def leave(self, site: MaybeSite) -> Call | None:
         """The call at ``site`` has returned; calls above it ended with an exception."""
         for i in range(len(self.frames) - 1, -1, -1):
             if self.frames[i].site is site:

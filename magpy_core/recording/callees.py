@@ -15,6 +15,7 @@ import torch
 
 from magpy_core.knowledge.callables import LRU_CACHE, entry
 from magpy_core.knowledge.operators import Fact, named
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.call_stack import Consumer
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -34,7 +35,7 @@ _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) 
 _COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
 
 
-def is_copying(site: Any) -> bool:
+def is_copying(site: MaybeSite) -> bool:
     """Whether this is ``copy.deepcopy`` itself, which uses ids as keys of its memo. They reveal only which objects are the
     same, which is guarded for objects from outside."""
     return site is not None and site.code in _COPYING

@@ -10,6 +10,7 @@ from magpy_core._compat.torch.value_tests import how_to_avoid
 from magpy_core.findings import HERE, Finding, Severity, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.opgraph import conditions
 from magpy_core.opgraph.expectations import Expectation
@@ -17,8 +18,8 @@ from magpy_core.opgraph.functions import IS_BACKWARD
 from magpy_core.opgraph.raising import may_end_process
 from magpy_core.opgraph.replicas import communicates
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.ledger import Decision
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 _MOST = 2000  # decisions in a call that is worth recording
@@ -110,21 +111,23 @@ _MESSAGES: dict[tuple[_Check, _Use], _Message] = {
 }
 
 
-class Decisions(BasicTracker):
+class Decisions(Tracker):
     """Each decision cuts the graph, is checked before it as a condition, or is checked after it."""
 
     _fixed: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers fixed by earlier branches, by id
     _asked: int = field(default=0, init=False)
     _cuts: list[tuple[Finding, str]] = field(default_factory=list, init=False)  # findings of cuts, and what they depend on
 
-    def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
+    def decide(self, sym: Any, outcome: Any, what: str, site: MaybeSite) -> None:
         """From here on, the program's path depends on ``sym`` having this outcome."""
+        use = _USES.get(what, _Use.BRANCH)
+        if use is _Use.BRANCH and what != "type":
+            self.journal.branched()
         if sym.on_host:
             self._guard_number(sym, outcome, what, site)
             return
         if self._is_fixed(sym):
             return  # it follows from an earlier decision: the graph is cut there
-        use = _USES.get(what, _Use.BRANCH)
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
         check, condition = self._check_of(sym, outcome, what, site)
         place = self.journal.places.now(site, self.journal.site).location if check is _Check.CUT else None
@@ -137,12 +140,12 @@ class Decisions(BasicTracker):
         if what != "type":  # which is not worth a finding
             self._report(sym, outcome, use, check, site)
 
-    def _guard_number(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
+    def _guard_number(self, sym: Any, outcome: Any, what: str, site: MaybeSite) -> None:
         """A decision on numbers from outside: a guard computes it again."""
         for leaf in sym.leaves():
             if what == "value" and leaf is sym:
                 self.ledger.learned.exact.add(leaf.payload.path)
-        self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
+        self.refgraph.read(self.sources.const(sym, "result of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
 
     def _check_of(self, sym: Any, outcome: Any, what: str, site: Any) -> tuple[_Check, Any]:
         """When the outcome is checked, and the condition if that is before the graph."""
@@ -154,7 +157,7 @@ class Decisions(BasicTracker):
             return _Check.ONLY_CONDITION if self.ledger.fullgraph else _Check.CONDITION, condition
         return _Check.AFTERWARDS if self.ledger.fullgraph else _Check.CUT, None
 
-    def _report(self, sym: Any, outcome: Any, use: _Use, check: _Check, site: Any) -> None:
+    def _report(self, sym: Any, outcome: Any, use: _Use, check: _Check, site: MaybeSite) -> None:
         read = self._described(sym, use)
         message = _MESSAGES[check, use]
         found = self.journal.note(
@@ -174,7 +177,7 @@ class Decisions(BasicTracker):
     def are_too_many(self) -> bool:
         return self._asked > _MOST
 
-    def give_up(self, site: Any) -> None:
+    def give_up(self, site: MaybeSite) -> None:
         """What is recorded from here on would serve nobody: end the recording, which makes the call slow."""
         text = f"{HERE} runs in a call that has asked for tensor values {_MOST} times, each of which would cut the graph."
         hint = "Read many values at once (`for value in values.tolist():`), or do this outside the region."
@@ -236,7 +239,7 @@ class Decisions(BasicTracker):
         return f"{use} needs a number from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
 
 
-def _around_branch(site: Any) -> str:
+def _around_branch(site: MaybeSite) -> str:
     """What to do about a branch at ``site`` that cuts the graph."""
     if site is None or is_user_file(site.code.co_filename):
         return _BRANCH

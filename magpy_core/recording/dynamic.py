@@ -7,13 +7,15 @@ assume_momentum.
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import Any
 
 import torch
 
-from magpy_core._compat.cpython.counters import counted_names, counts_item
+from magpy_core._compat.cpython.counters import counted_names, counts_item, stored_keys
 from magpy_core._compat.torch.tensor_guards import no_torch_function
-from magpy_core.knowledge.torch_functions import SCHEDULED
+from magpy_core.knowledge.torch_functions import SCHEDULED, SET_BY
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording import marks
 from magpy_core.recording.ledger import Learned, Ledger
 from magpy_core.refgraph.kinds import is_a
@@ -24,6 +26,7 @@ from magpy_core.refgraph.source import Source
 _HOLDERS = (torch.nn.Module, torch.optim.Optimizer, torch.nn.Parameter)
 
 _NUMBERS = (int, float)
+_NOTHING: frozenset[str] = frozenset()
 
 
 def may_be_dynamic(learned: Learned) -> bool:
@@ -50,7 +53,7 @@ def assume_dims(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
         learned.assumed.add(source.path)
 
 
-def assume_number(ledger: Ledger, source: Source, value: object, site: Any) -> None:
+def assume_number(ledger: Ledger, source: Source, value: object, site: MaybeSite) -> None:
     """Know that a number from outside is dynamic, before ``site`` reads it: a counter, or what a scheduler
     sets. With ``dynamic=True``, assume it of an integer among the arguments."""
     learned = ledger.learned
@@ -71,7 +74,7 @@ def assume_momentum(ledger: Ledger, source: Source, value: tuple[Any, ...], firs
             learned.numbers.add(first.path)
 
 
-def _is_counter(site: Any) -> bool:
+def _is_counter(site: MaybeSite) -> bool:
     """Whether the function that reads a number counts it up, so that it is another one in the next call."""
     if site is None:
         return False
@@ -81,13 +84,19 @@ def _is_counter(site: Any) -> bool:
 
 
 def _is_scheduled(ledger: Ledger, source: Source) -> bool:
-    """Whether a number is the learning rate or momentum of a group of an optimizer's parameters that a scheduler sets."""
+    """Whether a number is the learning rate or momentum of a group of an optimizer's parameters that a scheduler or the
+    region's code sets."""
     limit = SCHEDULED.get(source.key) if type(source.key) is str else None
     if limit is None:
         return False
     nodes = ledger.refgraph.nodes.values()
     group = next((node.obj for node in nodes if node.source is source.base), None)
-    return type(group) is dict and "params" in group and limit in group
+    return type(group) is dict and "params" in group and (limit in group or source.key in ledger.learned.scheduled)
+
+
+def code_runs(ledger: Ledger, code: CodeType) -> None:
+    """Know what the region's code may set in a group of an optimizer's parameters, in this call or in a later one."""
+    ledger.learned.scheduled |= SET_BY.get(code, _NOTHING) or stored_keys(code).intersection(SCHEDULED)
 
 
 def _is_of_arguments(ledger: Ledger, source: Source) -> bool:

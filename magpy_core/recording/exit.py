@@ -10,12 +10,6 @@ import torch
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.calls import may_differ
 from magpy_core.opgraph.replicas import communicates
-from magpy_core.recording.imports import Imports
-from magpy_core.recording.nodes.group import Nodes
-from magpy_core.recording.operator_host import OperatorHost
-from magpy_core.recording.output import OutputCalls
-from magpy_core.recording.outside import Outside
-from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import Const, Plan
@@ -25,37 +19,39 @@ from magpy_core.replay.plan import Planner
 class Exit(Tracker):
     """Creates the plan."""
 
-    nodes: Nodes
-    outside: Outside
-    imports: Imports
-    torch_calls: TorchCalls
-    host: OperatorHost
-    output: OutputCalls
-
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
         self._communication_left()
         self._hooks_left()
         self._left_open()
-        self.basics.age.check_assumptions()
-        self.host.hooks_out_of_reach()
+        self.context.age.check_assumptions()
+        self.context.host.hooks_out_of_reach()
         ops = self.ledger.ops
         self._history_left()
         ops.entry.keep_changed(tensor for tensor, _ in ops.inputs.guarded.values())
         if error is not None:
             return self._raised(error)
-        self.basics.decisions.hold()
+        self.context.decisions.hold()
         self._found_out_too_late()
         self._outside_errors_raised()
         if self.journal.refused or self.journal.skip_reason:
             return None
-        planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.basics.age.is_made_inside)
-        planner.constants = self.facts.functions.code_constants()
+        planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.context.age.is_made_inside)
+        planner.constants = self.context.functions.code_constants()
         planner.error_leaves = self._refuse_kept_error
-        planner.change_found = self.basics.interference.check
-        plan = planner.plan(result, self.facts.contents.reread_all, self.ledger.outputs, self.ledger.field_writes)
-        self.basics.numbers.restore_shared_ints()
+        planner.change_found = self.context.interference.check
+        self._class_writes_explained()
+        planner.context_writes = self.ledger.context_writes
+        plan = planner.plan(result, self.context.contents.reread_all, self.ledger.outputs, self.ledger.field_writes)
+        self.context.numbers.restore_shared_ints()
         return plan if self._leaves_stay(plan) else None
+
+    def _class_writes_explained(self) -> None:
+        """Refuse if a class has not the number that an event has shown last."""
+        for cls, name, value, sites in self.refgraph.class_writes.values():
+            if cls.__dict__.get(name) is not value:
+                text = f"`{name}` of the class `{cls.__qualname__}` is set in a way that the monitor can't follow."
+                self.journal.refuse("MP110", text, hint="Keep the value on an instance.", site=sites[-1])
 
     def _communication_left(self) -> None:
         """Modules under DistributedDataParallel must have been differentiated; a pass outside of the region needs their
@@ -63,7 +59,7 @@ class Exit(Tracker):
         replicas = self.ledger.ops.leaves.replicas
         if replicas.waiting:
             text = "The region calls a DistributedDataParallel module, and its backward pass runs outside."
-            self.journal.refuse("MP106", text, hint="Call `backward()` in the region, or compile the module itself.")
+            self.journal.refuse("MP119", text, hint="Call `backward()` in the region, or compile the module itself.")
         replicas.run_hooks()
 
     def _found_out_too_late(self) -> None:
@@ -79,7 +75,7 @@ class Exit(Tracker):
         if sites:
             text = f"{HERE} decides about the path after the region has communicated with other processes."
             hint = "Decide before `backward()` and the module's call, or outside the region."
-            self.journal.refuse("MP106", text, hint=hint, site=sites[0])
+            self.journal.refuse("MP119", text, hint=hint, site=sites[0])
 
     def _hooks_left(self) -> None:
         """Hooks of values inside are for a backward pass inside."""
@@ -87,20 +83,20 @@ class Exit(Tracker):
         if ops.leaves.hooks.inside and not any(node.target is torch.autograd.grad for node in ops.graph.nodes):
             text = f"{HERE} registers a hook for a backward pass outside of the region."
             hint = "Register it on the region's result, outside the region."
-            self.journal.refuse("MP106", text, hint=hint, site=ops.leaves.hooks.inside[0].meta.get("magpy_site"))
+            self.journal.refuse("MP118", text, hint=hint, site=ops.leaves.hooks.inside[0].meta.get("magpy_site"))
 
     def _left_open(self) -> None:
         """Check everything that the region began and did not end, and calls into torch that were not recorded."""
-        self.imports.imports_failed()
-        self.output.loggers_changed()
-        if self.basics.stack.torch is not None:
-            self.torch_calls.missed()
-        self.outside.context_left()
-        self.outside.settings_left()
-        self.nodes.caches.guard_occupied()
-        if self.nodes.one_node.active is not None:
+        self.context.imports.imports_failed()
+        self.context.output.loggers_changed()
+        if self.context.stack.torch is not None:
+            self.context.torch_calls.missed()
+        self.context.outside.context_left()
+        self.context.outside.settings_left()
+        self.context.caches.guard_occupied()
+        if self.context.one_node.active is not None:
             self.journal.skip_call("a custom function raised")
-        self.nodes.modes.left_open()
+        self.context.modes.left_open()
 
     def _leaves_stay(self, plan: Plan) -> bool:
         """Whether what becomes a leaf inside can be one in the graph, or need not be."""
@@ -115,7 +111,7 @@ class Exit(Tracker):
         if not ops.leaves.drop(results):
             site = next(iter(ops.leaves.made.values()))
             text = f"{HERE} makes a tensor require a gradient for a backward pass outside of the region."
-            self.journal.refuse("MP106", text, hint="Call `requires_grad_()` outside the region.", site=site)
+            self.journal.refuse("MP118", text, hint="Call `requires_grad_()` outside the region.", site=site)
             return False
         return True
 
@@ -126,7 +122,7 @@ class Exit(Tracker):
             name = ops.inputs.guard(tensor).describe()
             how = "requires a gradient now" if tensor.requires_grad else "no longer requires a gradient"
             hint = "Do it before the region is called, or to a separate tensor: `x.detach().requires_grad_()`."
-            self.journal.refuse_if_repeated(Unsupported("MP106", f"The region changes `{name}`: it {how}.", hint=hint))
+            self.journal.refuse_if_repeated(Unsupported("MP118", f"The region changes `{name}`: it {how}.", hint=hint))
 
     # -- exceptions --------------------------------------------------------------------------------------------
 
@@ -145,7 +141,8 @@ class Exit(Tracker):
         """Refuse if an exception from outside was raised: its traceback has changed, and perhaps its context."""
         for node, entry in self.refgraph.errors:
             if node.obj.__traceback__ is not entry:
-                text = f"A `{type(node.obj).__name__}` from outside is raised and caught; replay can't extend its traceback."
+                what = type(node.obj).__name__
+                text = f"A `{what}` that existed before is raised and caught; compiled code can't extend its traceback."
                 hint = "Create the exception where it is raised."
                 self.journal.refuse("MP110", text, hint=hint, place=self.journal.places.raised(node.obj))
 
@@ -153,7 +150,7 @@ class Exit(Tracker):
         """Report an exception that was raised inside and leaves the region, at the line that raised it."""
         if error.__traceback__ is None:
             return
-        text = f"A `{type(error).__name__}` that was raised inside is kept; replay can't recreate its traceback."
+        text = f"A `{type(error).__name__}` that was raised inside is kept; compiled code can't recreate its traceback."
         hint = "Keep its text, or `error.with_traceback(None)`."
         self.journal.refuse("MP110", text, hint=hint, place=self.journal.places.raised(error))
         raise Unsupported("", "reported")

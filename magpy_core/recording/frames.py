@@ -23,11 +23,9 @@ from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output, uncaptured
-from magpy_core.recording.imports import Imports
+from magpy_core.recording.dynamic import code_runs
 from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
 from magpy_core.recording.nodes import modes, one_node, parallel, random_state, scripts
-from magpy_core.recording.nodes.group import Nodes
-from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
@@ -49,13 +47,10 @@ _KNOWN = {module: _codes(module) for module in (modules, imports, output, modes,
 class Frames(Tracker):
     """Decides for each frame that starts."""
 
-    nodes: Nodes
-    outside: Outside
-    imports: Imports
     _known: dict[types.CodeType, Callable[[Any], bool]] = field(default_factory=dict, init=False)
 
-    def handled_by(self, handlers: Iterable[Tracker]) -> None:
-        """Register the known frames of these trackers' modules."""
+    def handled_by(self, handlers: Iterable[Any]) -> None:
+        """Register the known frames of the modules of these parts."""
         owners = {type(handler).__module__: handler for handler in handlers}
         self._known = {
             code: types.MethodType(handler, owners[module.__name__])
@@ -65,49 +60,50 @@ class Frames(Tracker):
 
     def enter_frame(self, frame: Any) -> bool:
         code = frame.f_code
-        if self.basics.pauses.in_call:
+        if self.context.pauses.in_call:
             return False
-        if self.basics.pauses.code is not None:
-            if self.basics.pauses.paused():
+        if self.context.pauses.code is not None:
+            if self.context.pauses.paused():
                 return False
-            self.basics.pauses.code = None
+            self.context.pauses.code = None
         known = self._known.get(code)
         if known is not None:
             return known(frame)
         if code in uncaptured.CODES:
             return self._disabled(code)
         filename = code.co_filename
-        if self.nodes.one_node.applied_by_library(frame):
+        if self.context.one_node.applied_by_library(frame):
             return False
         if is_compiler_wrapper(code) or reads_modes(code):
             return True
         if is_library_file(filename) or is_own_file(filename):
             if code in WITH_VERDICT:
-                self.outside.host_call(self.journal.site, WITH_VERDICT[code], policy.verdict(WITH_VERDICT[code]))
+                self.context.outside.host_call(self.journal.site, WITH_VERDICT[code], policy.verdict(WITH_VERDICT[code]))
             elif filename == LOADERS:
-                self.outside.loads(self.journal.site, f"importlib.{code.co_qualname}")
+                self.context.outside.loads(self.journal.site, f"importlib.{code.co_qualname}")
             elif code.co_argcount:
                 self._method_of_library(frame)
             return False
-        if filename.startswith(_DEVICE_FOLDERS) and self.basics.pauses.in_own_code_of_checkpoint():
-            self.basics.pauses.code = code  # it selects a tensor's device for a moment, for the state of its random stream
+        if filename.startswith(_DEVICE_FOLDERS) and self.context.pauses.in_own_code_of_checkpoint():
+            self.context.pauses.code = code  # it selects a tensor's device for a moment, for the state of its random stream
             return False
-        if self.imports.importing():
-            self.basics.pauses.code = FIND_AND_LOAD
+        if self.context.imports.importing():
+            self.context.pauses.code = FIND_AND_LOAD
             return False
         if filename == _CONTEXTLIB and self._called_by_library():
             return False
-        if code not in self.facts.functions.known_codes and not filename.startswith(TORCH_FOLDER):
-            self.facts.unseen.called(frame)
+        if code not in self.context.functions.known_codes and not filename.startswith(TORCH_FOLDER):
+            self.context.unseen.called(frame)
+        code_runs(self.ledger, code)
         return True
 
     def _disabled(self, code: types.CodeType) -> bool:
         """The program has excluded this call from captures (`magpy_core.disable`)."""
         if not self.ledger.ops.op_depth:
-            self.basics.numbers.escape_hidden(self.journal.site)
-            text = f"{HERE} calls code that `magpy_core.disable` excludes: a capture can't contain the call."
-            self.journal.refuse_call_if_repeated(Unsupported("MP112", text, hint=_DISABLED_HINT))
-        self.basics.pauses.code = code
+            self.context.numbers.escape_hidden(self.journal.site)
+            text = f"{HERE} calls code that `magpy_core.disable` excludes: no graph can contain the call."
+            self.journal.refuse_call_if_repeated(Unsupported("MP120", text, hint=_DISABLED_HINT))
+        self.context.pauses.code = code
         return False
 
     def _method_of_library(self, frame: Any) -> None:
@@ -121,9 +117,9 @@ class Frames(Tracker):
         if (cls.__module__ or "").partition(".")[0] == "numpy":
             if is_a(raw, (types.FunctionType, property)):  # changes of these objects can't be observed
                 called = cls if is_a(raw, property) else raw
-                self.outside.host_call(self.journal.site, called, Verdict.UNKNOWN)
+                self.context.outside.host_call(self.journal.site, called, Verdict.UNKNOWN)
         elif code.co_name == "__enter__" or (is_a(raw, property) and getattr(raw.fget, "__code__", None) is code):
-            self.access.arguments.read_state(first, self.journal.site)
+            self.context.arguments.read_state(first, self.journal.site)
 
     def _called_by_library(self) -> bool:
         """contextlib is monitored for the user's context managers, but not for those in unmonitored library files."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from magpy_core._compat.cpython.imports import FIND_AND_LOAD, FROM_LIST
 from magpy_core.guards import kinds as guard
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.monitor.record import OWN_DIRECTORY
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
@@ -38,17 +39,17 @@ class Imports(Tracker):
             frame = frame.f_back
         return frame is not None
 
-    def import_name(self, site: Any, name: str) -> None:
+    def import_name(self, site: MaybeSite, name: str) -> None:
         """The first import of a module runs its body once, which is not part of the region's computation."""
         self.journal.site = site
         parts = name.split(".")
         for n in range(1, len(parts) + 1):
             self.module_imported(".".join(parts[:n]), site)
-        if self.basics.pauses.code is None and name not in sys.modules:
-            self.basics.pauses.code = FIND_AND_LOAD
+        if self.context.pauses.code is None and name not in sys.modules:
+            self.context.pauses.code = FIND_AND_LOAD
             self._failed[name] = site
 
-    def module_imported(self, name: str, site: Any) -> None:
+    def module_imported(self, name: str, site: MaybeSite) -> None:
         """Guard the entry of ``sys.modules`` that an import returns."""
         module = sys.modules.get(name)
         if is_a(module, types.ModuleType):
@@ -68,27 +69,27 @@ class Imports(Tracker):
 
     def import_call(self, frame: Any) -> bool:
         """``importlib.import_module``, which packages call to load modules lazily."""
-        if self.basics.pauses.code is None:
+        if self.context.pauses.code is None:
             name, package = frame.f_locals.get("name"), frame.f_locals.get("package")
             if is_a(name, str) and (package or not name.startswith(".")):
                 self.import_name(self.journal.site, importlib.util.resolve_name(name, package))
-            self.basics.pauses.code = frame.f_code
+            self.context.pauses.code = frame.f_code
         return False
 
     def spec_call(self, frame: Any) -> bool:
         """``importlib.util.find_spec``: that of an imported module is an attribute. Others are looked for among files."""
         name, package = frame.f_locals.get("name"), frame.f_locals.get("package")
-        if self.basics.pauses.code is None and is_a(name, str) and (package or not name.startswith(".")):
+        if self.context.pauses.code is None and is_a(name, str) and (package or not name.startswith(".")):
             found = importlib.util.resolve_name(name, package)
             if is_a(module := sys.modules.get(found), types.ModuleType):
                 self.module_imported(found, self.journal.site)
-                self.access.reads.attr(module, "__spec__", self.journal.site)
-                self.basics.pauses.code = frame.f_code
+                self.context.reads.attr(module, "__spec__", self.journal.site)
+                self.context.pauses.code = frame.f_code
         return False
 
     def by_statement(self, frame: Any) -> bool:
         """The import system was called by the interpreter, or by native code."""
-        self.basics.pauses.code = frame.f_code
+        self.context.pauses.code = frame.f_code
         return False
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.recording.places import Place, Places
@@ -21,7 +22,7 @@ from magpy_core.replay.ir import MadeInside
 _MOST_OBSTACLES = 64
 FAILED = object()
 """What `Journal.contained` returns for a step that failed."""
-SET_UP_HINT = "No action needed if this happens once, for initialization: the next call is captured."
+SET_UP_HINT = "No action needed if this happens once, for initialization: the next call is compiled."
 
 
 class Aborted(Exception):
@@ -37,20 +38,26 @@ class Journal:
         self.findings: list[Finding] = []
         self.obstacles: list[Finding] = []  # those that keep the run from being one graph
         self.refused = False
+        self.is_on_branch = False
+        """Whether a branch on data or numbers was taken before anything was refused: another call may take the other."""
         self.aborted = False
         self.skip_reason = ""
         self.graph_incomplete = False  # an operator was not recorded: errors about its result are consequences
-        self.site: Any = None  # the site of the event being handled, or of the last one
+        self.site: MaybeSite = None  # the site of the event being handled, or of the last one
         self.places = Places(lambda: location)
         self._set_up, self._set_up_before = set_up, frozenset(set_up)
         self._reported: dict[Location, dict[str, int]] = {}  # codes reported at a place, with their severities' ranks
         self._unrecorded_calls: set[Location] = set()
         self._on_abort: list[Callable[[], None]] = []
 
+    def branched(self) -> None:
+        """The program has taken a branch that another call may not take."""
+        self.is_on_branch = self.is_on_branch or not self.refused
+
     # -- refusing ----------------------------------------------------------------------------------------------
 
     def refuse(
-        self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
+        self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: MaybeSite = None,
         place: Place | None = None,
     ) -> None:  # fmt: skip
         """Refuse to capture this run, and report why at the current line. The recording continues to find other reasons."""
@@ -66,7 +73,7 @@ class Journal:
         path = self.places.path(known[0].location)
         return [] if any(f.path == path for f in self.obstacles) else [replace(known[0], path=path)]
 
-    def refuse_call(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
+    def refuse_call(self, code: str, message: str, *, hint: str = "", site: MaybeSite = None) -> None:
         """Refuse a call whose result has no value in the graph: neither the operators that run in it nor uses of its result
         are reported again."""
         self.graph_incomplete = True
@@ -84,7 +91,7 @@ class Journal:
         """This run can't be captured, for a reason that may not hold at the next call."""
         self.skip_reason = self.skip_reason or why
 
-    def refuse_if_repeated(self, error: Unsupported, site: Any = None) -> None:
+    def refuse_if_repeated(self, error: Unsupported, site: MaybeSite = None) -> None:
         """This call does something that replay can't. If the program does it once, for initialization, the next call is
         captured; if it does it again, it is refused."""
         if error.message in self._set_up_before:
@@ -130,7 +137,7 @@ class Journal:
         """Call ``release`` when the recording is aborted: it drops references to the program's objects."""
         self._on_abort.append(release)
 
-    def abort(self, message: str, site: Any, code: str = "MP110", hint: str = "") -> NoReturn:
+    def abort(self, message: str, site: MaybeSite, code: str = "MP110", hint: str = "") -> NoReturn:
         """End the recording here, before it extends the lifetime of an object of the program."""
         self.refuse(code, message, site=site, hint=hint)
         self.aborted = True
@@ -149,7 +156,7 @@ class Journal:
     # -- reporting ---------------------------------------------------------------------------------------------
 
     def note(
-        self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
+        self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: MaybeSite = None,
         place: Place | None = None, severity: Severity | None = None,
     ) -> Finding | None:  # fmt: skip
         """Report at the user's current line (that of ``site`` if it is in the user's code), once for each place and code. Of
@@ -178,10 +185,10 @@ class Journal:
         self.obstacles = [one for one in self.obstacles if one is not finding]
         self.findings[at] = replace(finding, message=message, hint=hint, severity_override=severity)
 
-    def _quoted(self, message: str, site: Any = None) -> str:
+    def _quoted(self, message: str, site: MaybeSite = None) -> str:
         return message.replace(HERE, self.quoted_expression(site) or "The program") if HERE in message else message
 
-    def is_explained(self, site: Any) -> bool:
+    def is_explained(self, site: MaybeSite) -> bool:
         """Whether a refusal has already been reported at the place of ``site``."""
         if not self.refused or site is None:
             return False
@@ -191,10 +198,10 @@ class Journal:
         """Whether the current line contains a call that was refused."""
         return bool(self._unrecorded_calls) and self.places.now(None, self.site).location in self._unrecorded_calls
 
-    def source_text(self, site: Any) -> str:
+    def source_text(self, site: MaybeSite) -> str:
         return "" if site is None else text_at(site_location(site))
 
-    def quoted_expression(self, site: Any = None) -> str:
+    def quoted_expression(self, site: MaybeSite = None) -> str:
         """The user's expression being evaluated, and the library's expression inside it if there is one."""
         site = site or self.site
         inner = self.source_text(site)

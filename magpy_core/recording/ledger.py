@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Location
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph.graph import RefGraph
@@ -29,6 +30,8 @@ class Learned:
     exact: set[str] = field(default_factory=set)
     set_up: set[str] = field(default_factory=set)
     """Messages about actions of earlier calls that replay can't repeat, and that a program may do once."""
+    scheduled: set[str] = field(default_factory=set)
+    """Keys of numbers in groups of an optimizer's parameters that the region's code sets, at least in some calls."""
     twice: bool = False
     """Whether a result of the region was differentiated twice."""
     dynamic: bool = False
@@ -59,7 +62,7 @@ class Decision:
     sym: Sym
     outcome: Any
     last_node: Any
-    site: Any
+    site: MaybeSite
     asserted: bool = False
     condition: tuple[Any, ...] | None = None
     """The operations that compute the decision, if they need only the graph's inputs: no cut, they run before the graph."""
@@ -74,7 +77,7 @@ class Output:
 
     what: str  # "print" | "log" | "warn"
     payload: Any
-    site: Any
+    site: MaybeSite
 
 
 @dataclass
@@ -92,6 +95,9 @@ class Ledger:
     undo: list[Callable[[], None]] = field(default_factory=list)
     tensor_writes: list[tuple[torch.Tensor, Source, Any]] = field(default_factory=list)
     field_writes: list[tuple[torch.Tensor, str, Any, Any]] = field(default_factory=list)
+    other_effects: int = 0
+    """How often the region has set a number of a class or a context variable, or advanced a counter."""
+    context_writes: list[tuple[Any, Any, Any]] = field(default_factory=list)  # context variable, value, site
     with_history: set[str] = field(default_factory=set)  # paths of tensors from outside that were written under autograd
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.snapshot import Snapshot
@@ -19,17 +20,17 @@ from magpy_core.refgraph.snapshot import Snapshot
 class Lifetimes(Tracker):
     """Finalizers, weak references and their callbacks."""
 
-    def constructed(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
+    def constructed(self, cls: type, args: tuple[Any, ...], site: MaybeSite) -> None:
         """Effects of an object's death can't be replayed: replay creates and drops other objects than the run."""
         if kinds.has_finalizer(cls) and not policy.is_host_module(cls.__module__):  # calls of a host module are refused
-            text = f"A {cls.__name__} is created here; replay can't repeat when its `__del__` runs."
+            text = f"A {cls.__name__} is created here; compiled code can't repeat when its `__del__` runs."
             hint = "Create it outside the region, or compile the code that uses it as smaller regions."
             self.journal.abort(text, site, hint=hint)
         elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
-            text = "A weak reference with a callback is created here; replay can't repeat when the callback runs."
+            text = "A weak reference with a callback is created here; compiled code can't repeat when the callback runs."
             self.journal.abort(text, site, hint="Create the weak reference outside the region.")
 
-    def call_weakref(self, site: Any, fn: Any) -> None:
+    def call_weakref(self, site: MaybeSite, fn: Any) -> None:
         if (node := self.refgraph.node(fn)) is None:
             hint = "Keep the object itself."
             self.journal.abort(f"{HERE} reads a weak reference created in the region.", site, "MP111", hint)
@@ -38,7 +39,7 @@ class Lifetimes(Tracker):
             del target
             text = f"{HERE} reads a weak reference that would already be dead without MagPy."
             self.journal.abort(text, site, hint="Keep the object itself.")
-        self.facts.values.read(self.sources.make("deref", node.source, None), target, site)
+        self.context.values.read(self.sources.make("deref", node.source, None), target, site)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """A container is about to change: the snapshot must not keep objects with finalizers alive."""
@@ -46,7 +47,7 @@ class Lifetimes(Tracker):
         if type(content) in (list, set):
             for value in itertools.chain.from_iterable(content) if snapshot.kind == kinds.DICT else content:
                 if kinds.has_finalizer(type(value)):
-                    text = f"This holds a {type(value).__name__}; replay can't repeat when its `__del__` runs."
+                    text = f"This holds a {type(value).__name__}; compiled code can't repeat when its `__del__` runs."
                     self.journal.abort(text, self.journal.site, hint="Change the container outside the region.")
 
     def held_only_by_snapshots(self, obj: Any) -> bool:

@@ -16,6 +16,7 @@ from torch import nn
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.guards.helpers import HOOK_DICTS
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.fields import instance_dict
@@ -39,14 +40,14 @@ class ModuleCalls(Tracker):
             return not self.ledger.ops.op_depth  # its code reads its attributes, which is refused
         return self.module_summary(module, self.journal.site)
 
-    def module_summary(self, module: nn.Module, site: Any) -> bool:
+    def module_summary(self, module: nn.Module, site: MaybeSite) -> bool:
         """Guard what ``_call_impl`` reads; True if hooks must run, so that its frame must be monitored."""
         d = instance_dict(module)
         if d is None:
             return True
         if not self._global_hooks_read:
             self._global_hooks_read = True
-            root = self.facts.roots.const_root(_module, "torch.nn.modules.module").source
+            root = self.context.roots.const_root(_module, "torch.nn.modules.module").source
             for name in (*_FORWARD_HOOKS, "_global_backward_hooks", "_global_backward_pre_hooks"):
                 self.refgraph.read(self.sources.attr(root, name), guard.TRUTH, bool(getattr(_module, name)), site)
         if any(getattr(_module, n) for n in _FORWARD_HOOKS):
@@ -54,7 +55,7 @@ class ModuleCalls(Tracker):
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
             text = f"{HERE} calls a module with backward hooks: MagPy can't record them."
             hint = "Hook the gradient of the region's result instead, outside of it."
-            self.journal.refuse("MP106", text, site=site, hint=hint)
+            self.journal.refuse("MP118", text, site=site, hint=hint)
             return True
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in HOOK_DICTS) or "forward" in d
@@ -63,15 +64,15 @@ class ModuleCalls(Tracker):
         elif node is not None:
             for name in HOOK_DICTS:
                 self.refgraph.read(self.sources.attr(node.source, name), guard.TRUTH, bool(d[name]), site)
-        self.facts.classes.member(type(module), "forward", site)
-        self.facts.classes.member(type(module), "__call__", site)
+        self.context.classes.member(type(module), "forward", site)
+        self.context.classes.member(type(module), "__call__", site)
         return hooked
 
     def module_getattr(self, frame: Any) -> bool:
         module, name = frame.f_locals.get("self"), frame.f_locals.get("name")
         getter = lookup.class_lookup(type(module), "__getattribute__")[0]
         if is_a(getter, types.FunctionType):
-            self.access.reads.module_member(module, name, self.journal.site)
+            self.context.reads.module_member(module, name, self.journal.site)
         return False  # otherwise resolved in attr_read
 
     def module_setattr(self, frame: Any) -> bool:
@@ -81,17 +82,17 @@ class ModuleCalls(Tracker):
         if is_a(module, nn.Module) and is_a(name, str):
             value = frame.f_locals.get("value")
             self._guard_absent_names(module, name, self.journal.site)
-            self.access.writes.attr(module, name, self.journal.site, value, native=True)
+            self.context.writes.attr(module, name, self.journal.site, value, native=True)
         return False
 
-    def _guard_absent_names(self, module: nn.Module, name: str, site: Any) -> None:
+    def _guard_absent_names(self, module: nn.Module, name: str, site: MaybeSite) -> None:
         """Guard that tables without ``name`` stay so: setting a parameter, module or buffer works differently."""
         node = self.refgraph.node(module)
         if node is not None:
             tables = tuple(
                 table for table in lookup.MODULE_TABLES if name not in (instance_dict(module) or {}).get(table, ())
             )
-            self.access.reads.absent_members(node, module, tables, name, site)
+            self.context.reads.absent_members(node, module, tables, name, site)
 
 
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {

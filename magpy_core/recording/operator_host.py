@@ -6,30 +6,32 @@ Key type: OperatorHost.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.cleared_gradients import sets_to_none
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
-from magpy_core.monitor.positions import is_user_file
+from magpy_core.guards import kinds as guard
+from magpy_core.monitor.positions import is_user_file, user_frame
 from magpy_core.opgraph.autograd import out_of_reach
 from magpy_core.opgraph.functions import note
 from magpy_core.opgraph.hooks import HOOKS
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.values import tensors_in
-from magpy_core.recording.access.group import Access
-from magpy_core.recording.basics import Basics
 from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.dynamic import assume_dims
-from magpy_core.recording.facts.group import Facts
-from magpy_core.recording.journal import FAILED, Journal
-from magpy_core.recording.ledger import Ledger
-from magpy_core.recording.torch_calls import TorchCalls
+from magpy_core.recording.journal import FAILED
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_table import SourceTable
+
+if TYPE_CHECKING:
+    from magpy_core.recording.context import Context
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def _unrecorded() -> None:
@@ -41,22 +43,16 @@ def _unrecorded() -> None:
 class OperatorHost:
     """The recording as the operator recorder and the shape tracker see it: sources, guards and refusals."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, basics: Basics, facts: Facts, access: Access, torch_calls: TorchCalls
-    ) -> None:  # fmt: skip
-        self.ledger = ledger
-        self.journal = journal
-        self.basics = basics
-        self.facts = facts
-        self.access = access
-        self.torch_calls = torch_calls
-        self.refuse = journal.refuse
-        self.branch = basics.decisions.branch
-        self.escape = basics.numbers.escape
-        self.paused = basics.pauses.paused
-        self.is_plain_array = facts.arrays.is_plain_array
-        self.share_array = facts.arrays.mark_shared
-        self.gives_number_to_program = basics.stack.reads_number_of
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.ledger, self.journal = context.ledger, context.journal
+        self.refuse = self.journal.refuse
+        self.branch = context.decisions.branch
+        self.escape = context.numbers.escape
+        self.paused = context.pauses.paused
+        self.is_plain_array = context.arrays.is_plain_array
+        self.share_array = context.arrays.mark_shared
+        self.gives_number_to_program = context.stack.reads_number_of
         self._written_inside: set[str] = set()
 
     @property
@@ -77,7 +73,7 @@ class OperatorHost:
 
     @property
     def call_keeps_state(self) -> bool:
-        return self.torch_calls.alone
+        return self.context.torch_calls.alone
 
     @property
     def graph_incomplete(self) -> bool:
@@ -88,10 +84,10 @@ class OperatorHost:
         self.journal.graph_incomplete = value
 
     def torch_call_started(self) -> None:
-        self.basics.stack.torch = None
+        self.context.stack.torch = None
 
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
-        self.access.writes.field_written(tensor, name, value)
+        self.context.writes.field_written(tensor, name, value)
 
     def begin(self, step: Callable[..., Any], *args: Any) -> Any:
         """The result of ``step``; None if it failed, which refuses the capture."""
@@ -131,21 +127,21 @@ class OperatorHost:
                 if id(tensor) in self.ops.leaves.hooks.of_leaves:
                     continue
                 if tensor._backward_hooks is None:
-                    self.facts.values.read(self.sources.make("field", source, "_backward_hooks"), None, self.journal.site)
+                    self.context.values.read(self.sources.make("field", source, "_backward_hooks"), None, self.journal.site)
                 else:
                     text = f"`{source.describe()}` has hooks: a compiled backward pass would call them differently."
-                    self.journal.refuse("MP902", text, site=self.journal.site)
+                    self.journal.refuse("MP916", text, site=self.journal.site)
 
     def source_of_outside(self, tensor: torch.Tensor) -> Source:
         node = self.ledger.refgraph.node(tensor)
         if node is not None:
             assume_dims(self.ledger, node.source, tensor)
             if type(tensor) is not torch.Tensor:
-                self.facts.classes.tensor_class(type(tensor), self.journal.site)
+                self.context.classes.tensor_class(type(tensor), self.journal.site)
             return node.source
         if self.journal.graph_incomplete:  # reported where it was created
             raise Unsupported("", "")
-        if self.basics.age.is_made_inside(tensor):
+        if self.context.age.is_made_inside(tensor):
             raise Unsupported("MP105", f"{HERE} uses a tensor that no recorded operation produced.")
         text = f"{HERE} uses a tensor that was reached in a way the monitor can't follow."
         raise Unsupported("MP111", text, hint="Pass the tensor to the region, or keep it in an attribute of the module.")
@@ -154,45 +150,56 @@ class OperatorHost:
         for written, field_name, _, _ in self.ledger.field_writes:
             if written is tensor and field_name == name:
                 return
-        self.facts.values.read(self.sources.make("field", source, name), value, self.journal.site)
+        site = self.journal.site
+        if name == "grad" and type(tensor) in _PLAIN and site is not None and sets_to_none(site.code, user_frame()):
+            # what it was decides nothing: a call with a gradient and one without it have the same graph
+            self.field_written(tensor, name, None)
+            return
+        self.context.values.read(self.sources.make("field", source, name), value, site)
 
     def guard_hooks(self, source: Source, tensor: torch.Tensor) -> tuple[Callable[..., Any], ...]:
         hooks: dict[int, Callable[..., Any]] = tensor._backward_hooks  # type: ignore[assignment]
         node = self.ledger.refgraph.add(hooks, self.sources.make("field", source, HOOKS))
         if node.snapshot is not None:
             text = f"{HERE} calls hooks that the region has changed."
-            raise Unsupported("MP106", text, hint="Register and remove hooks outside the region.")
-        self.facts.contents.read_all(node, self.journal.site)
+            raise Unsupported("MP118", text, hint="Register and remove hooks outside the region.")
+        self.context.contents.read_all(node, self.journal.site)
         for hook in hooks.values():
             self.guard_hook(hook)
         return tuple(hooks.values())
 
     def guard_hook(self, hook: Any) -> None:
-        if not self.access.unobserved.guard(hook, self.journal.site):
+        if not self.context.unobserved.guard(hook, self.journal.site):
             text = f"{HERE} calls a hook that reads more than its argument, constants and functions."
             hint = "Let it read no objects and change none, or call what it does after the backward pass."
-            raise Unsupported("MP106", text, hint=hint)
+            raise Unsupported("MP118", text, hint=hint)
 
     def guard_setting(self, getter: Callable[[], Any], value: Any) -> None:
-        self.facts.settings.read(self.journal.site, getter, (), value)
+        self.context.settings.read(self.journal.site, getter, (), value)
 
     def guard_contents(self, value: Any) -> None:
         node = self.ledger.refgraph.node(value)
         if node is not None:
-            self.facts.contents.read_all(node, self.journal.site)
+            self.context.contents.read_all(node, self.journal.site)
 
     def guard_offset(self, source: Source, value: int) -> None:
-        self.facts.values.read(self.sources.make("offset", source, None), value, self.journal.site)
+        self.context.values.read(self.sources.make("offset", source, None), value, self.journal.site)
 
     def operation_raised(self, name: str) -> None:
         # it may raise depending on data that no guard checks
         self.journal.skip_call(f"`{name}` raised")
 
+    def number_at_entry(self, source: Source, number: int) -> int:
+        at = self.sources.make("number", source, None)
+        self.ledger.refgraph.read(at, guard.TYPE, int, self.journal.site)
+        given: int = self.ledger.scalars.bind(number, self.ledger.scalars.source(at, number))
+        return given
+
     def tensor_length(self, number: Any) -> Any:
         """``len`` creates a new number: the program must get the copy that carries the symbol instead."""
         sym = self.ledger.scalars.get(number)
         if sym is not None:
-            receive = self.basics.stack.frames[-1].receive if self.basics.stack.frames else None
+            receive = self.context.stack.frames[-1].receive if self.context.stack.frames else None
             if isinstance(receive, TensorLength):
                 receive.sym = sym
             else:
@@ -223,8 +230,8 @@ class OperatorHost:
 
     def unrecorded(self, name: str) -> None:
         """From the shadow recorder: an operator ran that no recorded call explains."""
-        fn = self.basics.stack.torch[1] if self.basics.stack.torch is not None else None
-        self.basics.stack.torch = None
+        fn = self.context.stack.torch[1] if self.context.stack.torch is not None else None
+        self.context.stack.torch = None
         self.journal.graph_incomplete = True
         if fn is not None and issubclass(type(fn), torch.jit.ScriptFunction):
             self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit function,")
@@ -239,4 +246,5 @@ class OperatorHost:
 
     def annotate(self, node: torch.fx.Node, result: Any) -> None:
         """Note the location and the result of an operation for display."""
-        note(node, result, magpy_site=self.journal.site, magpy_user=self.journal.places.user_line(self.journal.site))
+        site, places = self.journal.site, self.journal.places
+        note(node, result, magpy_site=site, magpy_user=places.user_line(site), magpy_outer=places.outer())

@@ -18,11 +18,12 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
+from magpy_core.findings import Unsupported
 from magpy_core.guards import kinds as guard
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording.ledger import Output
-from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
@@ -73,7 +74,6 @@ _LOG: types.CodeType = logging.Logger._log.__code__
 class OutputCalls(Tracker):
     """Handlers of the frames of ``logging`` and of ``warnings.warn``."""
 
-    host: OperatorHost
     _loggers: list[logging.Logger] = field(default_factory=list, init=False)
     _catching: int = field(default=0, init=False)  # blocks of warnings.catch_warnings that are open
 
@@ -82,14 +82,14 @@ class OutputCalls(Tracker):
         loc = frame.f_locals
         logger = loc.get("self", logging.root)
         level = loc.get("level", _LEVELS.get(frame.f_code.co_name))
-        self.basics.pauses.code = frame.f_code
+        self.context.pauses.code = frame.f_code
         if "self" not in loc and not logging.root.handlers:
             self.journal.skip_call("the first log record of the program configures logging")
             return False
         if not is_a(logger, logging.Logger) or not is_a(level, int):
-            self.journal.refuse("MP114", "Replay can't repeat this log record.")
+            self.journal.refuse("MP114", "Compiled code can't repeat this log record.")
             return False
-        self.basics.numbers.escape_all(self.journal.site, (level,))
+        self.context.numbers.escape_all(self.journal.site, (level,))
         root = self._logger_node(logger)
         if frame.f_code is not _LOG and not logger.isEnabledFor(level):
             self.refgraph.read(self.sources.make("logs", root.source, int(level)), guard.EQUAL, False, self.journal.site)
@@ -100,7 +100,7 @@ class OutputCalls(Tracker):
     def _logger_node(self, logger: logging.Logger) -> Any:
         """The node of a logger whose settings matter: guards check their values at entry."""
         self._loggers.append(logger)
-        return self.refgraph.node(logger) or self.facts.roots.const_root(logger, f"logging.getLogger({logger.name!r})")
+        return self.refgraph.node(logger) or self.context.roots.const_root(logger, f"logging.getLogger({logger.name!r})")
 
     def loggers_changed(self) -> None:
         """At the region's end: refuse if it logs and also changes the logger, because replay does not keep their order."""
@@ -109,7 +109,7 @@ class OutputCalls(Tracker):
             while above is not None:
                 nodes = map(self.refgraph.node, (above, above.handlers, above.filters, above.manager))
                 if any(node is not None and node.snapshot is not None for node in nodes):
-                    text = f"The region logs to `{logger.name}` and changes that logger: replay can't keep the order."
+                    text = f"The region logs to `{logger.name}` and changes that logger: compiled code can't keep the order."
                     self.journal.refuse("MP114", text)
                 above = above.parent
 
@@ -118,8 +118,8 @@ class OutputCalls(Tracker):
         logger, level = frame.f_locals.get("self"), frame.f_locals.get("level")
         if not is_a(logger, logging.Logger) or type(level) is not int:
             return True
-        self.basics.pauses.code = frame.f_code
-        self.basics.numbers.escape_all(self.journal.site, (level,))
+        self.context.pauses.code = frame.f_code
+        self.context.numbers.escape_all(self.journal.site, (level,))
         node = self._logger_node(logger)
         self.refgraph.read(
             self.sources.make("logs", node.source, level), guard.EQUAL, logger.isEnabledFor(level), self.journal.site
@@ -132,14 +132,14 @@ class OutputCalls(Tracker):
         special = any(options.get(name) for name in ("exc_info", "extra", "stack_info"))
         caller = _frame_at([f for f in _stack() if f.f_code.co_filename != _LOGGING], options.get("stacklevel", 1))
         if special or caller is None or any(not printable(a) for a in (loc["msg"], *args)):
-            text = "Replay can't repeat this log record (exc_info, extra, stack_info, or objects in it)."
+            text = "Compiled code can't repeat this log record (exc_info, extra, stack_info, or objects in it)."
             self.journal.refuse("MP114", text)
             return
-        self.access.arguments.read(self.journal.site, (args,), {})
+        self.context.arguments.read(self.journal.site, (args,), {})
         origin = (caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name)
         self._repeat("log", (logger, level, frozen(loc["msg"]), frozen(args), origin), self.journal.site)
 
-    def _repeat(self, what: str, payload: Any, site: Any) -> None:
+    def _repeat(self, what: str, payload: Any, site: MaybeSite) -> None:
         """Record an output for replay to repeat in order."""
         self.ledger.outputs.append(Output(what, payload, site))
         self.journal.places.remember(None, site)
@@ -147,20 +147,21 @@ class OutputCalls(Tracker):
     def get_logger(self, frame: Any) -> bool:
         """``logging.getLogger(name)``: the returned logger is guarded; the first call for a name creates one."""
         name = frame.f_locals.get("name")
-        self.basics.pauses.code = frame.f_code
+        self.context.pauses.code = frame.f_code
+        self.context.numbers.escape_all(self.journal.site, (name,))
         if not name or (is_a(name, str) and name == logging.root.name):
-            self.facts.roots.const_root(logging.root, "logging.root")
+            self.context.roots.const_root(logging.root, "logging.root")
             return False
         table = logging.root.manager.loggerDict
         found = table.get(name) if is_a(name, str) else None
         if not is_a(found, logging.Logger):
             self.journal.skip_call(f"`logging.getLogger({name!r})` creates a logger in this call.")
             return False
-        held = self.facts.roots.const_root(table, "logging.root.manager.loggerDict")
-        self.facts.values.read(self.sources.make("dict_item", held.source, name), found, self.journal.site)
+        held = self.context.roots.const_root(table, "logging.root.manager.loggerDict")
+        self.context.values.read(self.sources.make("dict_item", held.source, name), found, self.journal.site)
         return False
 
-    def warn(self, site: Any, args: Any, kwargs: Any) -> None:
+    def warn(self, site: MaybeSite, args: Any, kwargs: Any) -> None:
         """``warnings.warn(message, category, stacklevel, source)`` is about to run."""
         given = dict(zip(("message", "category", "stacklevel", "source"), args, strict=False)) | kwargs
         message, category = given.get("message"), given.get("category") or UserWarning
@@ -173,12 +174,13 @@ class OutputCalls(Tracker):
         unknown = set(given) - {"message", "category", "stacklevel"} or not is_a(category, type)
         unusual = unknown or not plain or not is_a(text, str) or self._catching
         if frame is None or unusual or "importlib" in frame.f_code.co_filename or _raises(text, category, frame):
-            self.journal.refuse("MP114", "Replay can't repeat this warning.", site=site)
+            error = Unsupported("MP114", "Compiled code can't repeat this warning.")
+            self.journal.refuse_if_repeated(error, site)  # a program warns once, and remembers it
             return
-        self.basics.numbers.escape_all(site, (text,))
+        self.context.numbers.escape_all(site, (text,))
         self._guard_filters(site)
         self._repeat("warn", (text, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals), site)
-        self.basics.pauses.during_call()
+        self.context.pauses.during_call()
 
     def filters_entered(self, frame: Any) -> bool:
         """``warnings.catch_warnings``: changes inside are undone at its end."""
@@ -194,21 +196,21 @@ class OutputCalls(Tracker):
             self.journal.refuse("MP114", "The region changes the warning filters.")
         return False
 
-    def _guard_filters(self, site: Any) -> None:
+    def _guard_filters(self, site: MaybeSite) -> None:
         """Guard the filters, which decide whether a warning becomes an exception."""
-        module = self.facts.roots.const_root(warnings, "warnings")
+        module = self.context.roots.const_root(warnings, "warnings")
         filters = warnings.filters
-        self.facts.values.read(self.sources.make("attr", module.source, "filters"), filters, site)
-        self.host.guard_contents(filters)
+        self.context.values.read(self.sources.make("attr", module.source, "filters"), filters, site)
+        self.context.host.guard_contents(filters)
 
     def warning_shown(self, frame: Any) -> bool:
         """A warning from native code or unmonitored Python code (such as torch's) is shown."""
         shown = frame.f_locals.get("msg")
-        self.basics.pauses.code = frame.f_code
+        self.context.pauses.code = frame.f_code
         if self.ledger.ops.op_depth:
             return False  # the operation issues it again at replay
         if self._catching:
-            self.journal.refuse("MP114", "The region itself catches this warning: replay can't repeat it.")
+            self.journal.refuse("MP114", "The code itself catches this warning: compiled code can't repeat it.")
             return False
         where = (shown.filename, shown.lineno)
         caller = next((f for f in _stack() if (f.f_code.co_filename, f.f_lineno) == where), None)

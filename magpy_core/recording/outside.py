@@ -22,10 +22,10 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.methods import LOCK_METHODS
 from magpy_core.knowledge.modules import Verdict
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.functions import opaque_hint, opaque_read
 from magpy_core.recording.callees import CALLBACKS
 from magpy_core.recording.facts.arrays import numpy_errors
-from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_in_python, is_module_stream, is_seed
@@ -40,7 +40,6 @@ _SETTING_WRITTEN = f"{HERE} changes a setting of torch: a graph can't repeat tha
 class Outside(Tracker):
     """Calls whose results depend on more than their arguments."""
 
-    torch_calls: TorchCalls
     collecting: bool = field(default=True, init=False)  # whether the program has enabled the garbage collector
     _seeded: dict[int, Any] = field(
         default_factory=dict, init=False
@@ -49,28 +48,29 @@ class Outside(Tracker):
     _cuda_settings: tuple[list[Any], Any] | None = field(default=None, init=False)
     # context variables that were set, with their value at entry
     _context_entry: dict[int, tuple[Any, Any, Any]] = field(default_factory=dict, init=False)
+    _reset_outside: set[int] = field(default_factory=set, init=False)  # by id: reset with a token from outside
 
-    def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...], *, refuses: bool = False) -> None:
+    def expect_setting(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], *, refuses: bool = False) -> None:
         """A setting is about to be read: guard its value. ``refuses``: refuse if it can't be guarded."""
 
         def receive(result: Any) -> Any:
-            if not self.facts.settings.read(site, fn, args, result) and refuses:
-                self.basics.stack.torch = (site, fn)
-                self.torch_calls.missed()
+            if not self.context.settings.read(site, fn, args, result) and refuses:
+                self.context.stack.torch = (site, fn)
+                self.context.torch_calls.missed()
             return result
 
-        self.basics.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
+        self.context.stack.expect(receive, self.context.callbacks.unobservable(site, fn))
 
     def _array_made(self, result: Any) -> Any:
         if not self.journal.refused:
-            self.facts.arrays.keep(result)
+            self.context.arrays.keep(result)
         return result
 
-    def setting_written(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+    def setting_written(self, site: MaybeSite, fn: Any, args: tuple[Any, ...]) -> None:
         """A setting of torch is about to be changed."""
-        self.basics.stack.torch = None
+        self.context.stack.torch = None
         if not changes_cuda_setting(fn, args):
-            self.journal.refuse("MP106", _SETTING_WRITTEN, hint=_SETTING_HINT, site=site)
+            self.journal.refuse("MP117", _SETTING_WRITTEN, hint=_SETTING_HINT, site=site)
         elif self._cuda_settings is None:
             self._cuda_settings = (cuda_settings(), site)
 
@@ -82,11 +82,11 @@ class Outside(Tracker):
         ops = self.ledger.ops
         used = (*(t for t, _ in ops.values), *(t for t, _ in ops.inputs.guarded.values()))
         if cuda_settings() != before or any(t.device.type != "cpu" for t in used):
-            self.journal.refuse("MP106", _SETTING_WRITTEN, hint=_SETTING_HINT, site=site)
+            self.journal.refuse("MP117", _SETTING_WRITTEN, hint=_SETTING_HINT, site=site)
         for getter, args, value in before:
-            self.facts.settings.read(site, getter, args, value)
+            self.context.settings.read(site, getter, args, value)
 
-    def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def call_numpy(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard checks."""
         owner = getattr(fn, "__self__", None)  # of a method
         if self.journal.graph_incomplete and not self.ledger.ops.op_depth:
@@ -95,15 +95,15 @@ class Outside(Tracker):
             self.journal.refuse_call("MP102", opaque_read("numpy"), hint=opaque_hint("numpy"), site=site)
             return
         if self.ledger.ops.op_depth and policy.is_pure_numpy(fn):  # inside one node, which computes this again
-            self.access.arguments.read(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
+            self.context.arguments.read(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
             return
         known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
-            self.basics.numbers.escape_all(site, args, kwargs)
-            self.access.arguments.read(site, args, kwargs)
-            self.facts.settings.read(site, numpy_errors, (), numpy_errors())
-            self.basics.stack.expect(self._array_made)
-        elif not (policy.is_pure_numpy(fn) and self.facts.arrays.memory_read(site, owner, *args, *kwargs.values())):
+            self.context.numbers.escape_all(site, args, kwargs)
+            self.context.arguments.read(site, args, kwargs)
+            self.context.settings.read(site, numpy_errors, (), numpy_errors())
+            self.context.stack.expect(self._array_made)
+        elif not (policy.is_pure_numpy(fn) and self.context.arrays.memory_read(site, owner, *args, *kwargs.values())):
             self.host_call(site, fn, policy.verdict(fn))
 
     def _plain(self, tree: Any) -> bool:
@@ -111,7 +111,7 @@ class Outside(Tracker):
         items = tree.values() if is_a(tree, dict) else tree
         return all(
             (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, CALLBACKS))
-            or self.facts.arrays.is_plain_array(v)
+            or self.context.arrays.is_plain_array(v)
             or kinds.is_numpy_value(type(v))
             or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
             for v in items
@@ -121,11 +121,11 @@ class Outside(Tracker):
         """Whether the region created and seeded this random stream, so that it draws the same numbers at every call."""
         if type(obj) is random.Random and name == "seed":
             self._seeded.pop(id(obj), None)
-            if is_seed(args) and self.basics.age.is_made_inside(obj):
+            if is_seed(args) and self.context.age.is_made_inside(obj):
                 self._seeded[id(obj)] = obj
         return id(obj) in self._seeded
 
-    def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def draw(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Numbers are drawn from a random stream. False if the region created it, or the arguments are not plain."""
         stream = fn.__self__
         if self.ledger.ops.op_depth:  # the node draws again, but after all draws that replay makes before the graph
@@ -141,13 +141,13 @@ class Outside(Tracker):
         if not self._plain_tree((*args, *kwargs.values())):
             return False
         # the draws are made before everything else, so their arguments are fixed
-        self.basics.numbers.escape_all(site, args, kwargs)
-        self.access.arguments.read(site, args, kwargs)
+        self.context.numbers.escape_all(site, args, kwargs)
+        self.context.arguments.read(site, args, kwargs)
         if is_in_python(fn):
-            self.basics.pauses.during_call()
+            self.context.pauses.during_call()
         source = self.sources.make("draw", base, copy.deepcopy((len(self.ledger.draws), fn.__name__, args, kwargs)))
-        self.basics.stack.expect(
-            lambda result: self.drawn(site, source, fn, result), self.access.callbacks.unobservable(site, fn)
+        self.context.stack.expect(
+            lambda result: self.drawn(site, source, fn, result), self.context.callbacks.unobservable(site, fn)
         )
         return True
 
@@ -156,18 +156,18 @@ class Outside(Tracker):
         return all(
             type(v) in (int, float, bool, str, type(None))
             or (type(v) in (tuple, list) and self._plain_tree(v))
-            or self.facts.arrays.is_plain_array(v)
+            or self.context.arrays.is_plain_array(v)
             for v in values
         )
 
-    def drawn(self, site: Any, source: Any, fn: Any, result: Any) -> Any:
+    def drawn(self, site: MaybeSite, source: Any, fn: Any, result: Any) -> Any:
         if type(result) in (int, float):
             self.ledger.draws.append(source)
             return self.ledger.scalars.bind(result, self.ledger.scalars.source(source, result))
         self.host_call(site, fn, Verdict.HOST)
         return result
 
-    def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: Any) -> None:
+    def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: MaybeSite) -> None:
         """A context variable is read, or set inside the region; at exit it must have its old value."""
         now = var.get(ABSENT)
         if name == "get":
@@ -176,35 +176,48 @@ class Outside(Tracker):
                 return  # a value that the region set
             node = self.refgraph.node(var)
             if node is None:
-                self.basics.age.assume_internal(var)
+                self.context.age.assume_internal(var)
                 return
             source = self.sources.make("context", node.source, self.sources.const(ABSENT, "unset"))
             if now is ABSENT:
                 self.refgraph.read(source, guard.IS, ABSENT, site)
+            elif type(now) in kinds.NUMBER_TYPES and len(args) == 0:
+                read = self.context.values.read
+                self.context.stack.expect(
+                    lambda result: read(source, result, site, to_program=True), lambda: read(source, now, site, exact=True)
+                )
             else:
-                self.facts.values.read(source, now, site)
+                self.context.values.read(source, now, site)
         elif name in ("set", "reset"):
             self._context_entry.setdefault(id(var), (var, now, site))
+            self.ledger.other_effects += 1
+            if name == "reset" and args and self.refgraph.node(args[0]) is not None:
+                self._reset_outside.add(id(var))  # the token is used up
 
     def context_left(self) -> None:
-        """At exit: refuse if a context variable has not its old value."""
+        """At exit: a context variable that has not its old value is set by replay, or refused."""
         for var, entry, site in self._context_entry.values():
-            if var.get(ABSENT) is not entry:
-                text = f"The context variable `{var.name}` stays changed after the region; replay can't repeat it."
+            now = var.get(ABSENT)
+            if now is entry and id(var) not in self._reset_outside:
+                continue
+            if now is not ABSENT and id(var) not in self._reset_outside:
+                self.ledger.context_writes.append((var, now, site))
+            else:
+                text = f"The context variable `{var.name}` stays changed after the call; compiled code can't repeat it."
                 hint = f"Set it outside the region, or back at its end: `{var.name}.reset(token)`."
                 self.journal.refuse("MP110", text, hint=hint, site=site)
 
-    def lock_used(self, site: Any, obj: Any, name: str, fn: Any) -> None:
+    def lock_used(self, site: MaybeSite, obj: Any, name: str, fn: Any) -> None:
         """A lock from outside indicates other threads, and replay does not hold it. A cache's statistics are not replayed
         either."""
         if name in ("cache_info", "cache_clear") and is_a(obj, LRU_CACHE):
             self.host_call(site, fn, Verdict.UNKNOWN)
-        elif is_a(obj, kinds.LOCKS) and name in LOCK_METHODS and not self.basics.age.is_made_inside(obj):
+        elif is_a(obj, kinds.LOCKS) and name in LOCK_METHODS and not self.context.age.is_made_inside(obj):
             text = f"{HERE} uses a lock that other threads may take: compiled code can't hold it."
             hint = "Take the lock around the call of the region, or keep what it protects out of the region."
             self.journal.refuse_if_repeated(Unsupported("MP115", text, hint=hint), site)
 
-    def host_call(self, site: Any, fn: Any, what: Verdict) -> None:
+    def host_call(self, site: MaybeSite, fn: Any, what: Verdict) -> None:
         if self.ledger.ops.op_depth and policy.is_decimal(fn):
             return  # inside one node: computed again, with the context of that time
         name = policy.shown_name(fn)
@@ -224,7 +237,7 @@ class Outside(Tracker):
         hint = _hint_to_declare(fn) if code == "MP104" else self._hint_to_move(name)
         self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)
 
-    def loads(self, site: Any, name: str) -> None:
+    def loads(self, site: MaybeSite, name: str) -> None:
         """A function of the import system looks for a module, or reads files of one: libraries do so once, at first use."""
         text = f"{self.journal.quoted_expression(site) or 'The program'} {_DOES_IO}"
         self.journal.refuse_if_repeated(Unsupported("MP113", text, hint=self._hint_to_move(name)), site)

@@ -19,6 +19,7 @@ from torch import nn
 
 from magpy_core.findings import Finding, Location
 from magpy_core.knowledge.library_files import PLUMBING
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.monitor.positions import (
     frame_location,
     frames_inside,
@@ -80,7 +81,7 @@ class Places:
 
     # -- now ---------------------------------------------------------------------------------------------------
 
-    def now(self, site: Any = None, last: Any = None) -> Place:
+    def now(self, site: MaybeSite = None, last: Any = None) -> Place:
         """The place of the event being handled. ``site``: its instruction, if known; ``last``: the last known instruction,
         which determines the end of the region after the run."""
         if site is not None and is_user_file(site.code.co_filename):
@@ -107,7 +108,7 @@ class Places:
                 hidden = code
         return Place(self.caller() or self._fallback(), (), hidden, deeper=True)
 
-    def user_line(self, site: Any) -> tuple[str, int] | None:
+    def user_line(self, site: MaybeSite) -> tuple[str, int] | None:
         """The user's line that called the library containing ``site``; cheap enough for every recorded operation."""
         if site is None or is_user_file(site.code.co_filename):
             return None
@@ -116,6 +117,11 @@ class Places:
                 return frame.f_code.co_filename, frame.f_lineno or 0
         caller = self.caller()
         return None if caller is None else (caller.file, caller.range.start.line + 1)
+
+    def outer(self) -> tuple[types.CodeType, int] | None:
+        """The code and instruction that the region's own function is at."""
+        stack = self._stack() if self.running else []
+        return stack[-1] if stack else None
 
     def path(self, location: Location) -> tuple[Location, ...]:
         """The call path from the region's call to the current event."""
@@ -185,7 +191,7 @@ class Places:
             found = self._instructions[key] = instruction_location(code, offset)
         return found
 
-    def _exit(self, site: Any) -> Location:
+    def _exit(self, site: MaybeSite) -> Location:
         """The end of the region: its ``return`` if unambiguous, else its definition."""
         code = self._function
         if code is None or not is_user_file(code.co_filename):
@@ -195,7 +201,7 @@ class Places:
 
     # -- later -------------------------------------------------------------------------------------------------
 
-    def remember(self, subject: Any, site: Any) -> None:
+    def remember(self, subject: Any, site: MaybeSite) -> None:
         """Keep the place of a read or write of ``subject`` (a Source) that may be reported later, if it is not the site's
         line."""
         if site is None or is_user_file(site.code.co_filename):

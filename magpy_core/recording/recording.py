@@ -25,31 +25,30 @@ class Recording(Observer):
         scalars = ScalarTable()
         self.journal = journal = Journal(region_id, location, learned.set_up)
         self.ledger = ledger = Ledger(learned, scalars, fullgraph)
-        self.trackers = trackers = build(ledger, journal)
-        ledger.ops = OperatorGraph(scalars, trackers.host, learned.dims, may_be_dynamic(learned))
-        ledger.refgraph.watch = trackers.lifetimes.on_snapshot
-        with_frames = (trackers.modules, trackers.imports, trackers.output, *vars(trackers.nodes).values())
-        trackers.frames.handled_by(with_frames)
-        self._parts = [ledger.ops, ledger, *trackers.all()]
+        self.context = context = build(ledger, journal)
+        ledger.ops = OperatorGraph(scalars, context.host, learned.dims, may_be_dynamic(learned))
+        ledger.refgraph.watch = context.lifetimes.on_snapshot
+        context.frames.handled_by(vars(context).values())
+        self._parts = [ledger.ops, *(part for part in vars(context).values() if part is not journal), context]
         journal.on_abort(self._forget)
         for event, handler in self._handlers().items():
             setattr(self, event, handler)
 
     def _handlers(self) -> dict[str, Callable[..., Any]]:
         """The handler of each event."""
-        trackers = self.trackers
-        access = trackers.access
+        context = self.context
         owners: dict[Any, str] = {
-            trackers.frames: "enter_frame",
-            access.globals: "global_read global_write global_delete import_from",
-            access.reads: "cell_read attr_read",
-            access.items: "item_read",
-            access.writes: "cell_write cell_delete attr_write attr_delete item_write item_delete",
-            trackers.dispatch: "call call_result",
-            access.operators: "binary binary_result unary unary_result compare is_ is_result contains truth",
-            access.flow: "iterate unpack extend hashed match format with_enter caught yield_ return_",
-            access.natives: "match_class",
-            trackers.imports: "import_name",
+            context.frames: "enter_frame",
+            context.globals: "global_read global_write global_delete import_from",
+            context.reads: "cell_read attr_read",
+            context.items: "item_read",
+            context.writes: "cell_write cell_delete attr_write attr_delete item_write item_delete",
+            context.dispatch: "call call_result",
+            context.operators: "binary binary_result unary unary_result compare is_ is_result contains truth",
+            context.flow: "iterate unpack extend hashed match with_enter caught yield_ return_ "
+            "format format_result joined_result",
+            context.natives: "match_class",
+            context.imports: "import_name",
         }
         return {event: getattr(owner, event) for owner, events in owners.items() for event in events.split()}
 
@@ -57,7 +56,7 @@ class Recording(Observer):
         """The recording was aborted: it must keep no object of the program alive."""
         self.ledger.refgraph.forget()
         self.ledger.ops.values.clear()
-        self.trackers.basics.age.only_inside.clear()
+        self.context.age.only_inside.clear()
 
     def close(self) -> None:
         """Drop all references now: trackers refer to each other, so objects would stay alive until a garbage collection."""

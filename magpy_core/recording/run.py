@@ -43,17 +43,17 @@ def run(
     recording: Recording, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome
 ) -> Recorded:
     """Run ``target`` under the monitor. ``outcome`` gets the result for the program."""
-    ledger, journal, trackers = recording.ledger, recording.journal, recording.trackers
+    ledger, journal, context = recording.ledger, recording.journal, recording.context
     trace, live = None, Live()
     with ExitStack() as at_the_end:
         at_the_end.callback(_strip, outcome)
         at_the_end.callback(_undo, ledger)
         look_up_accelerator()
-        call_args, call_kwargs = enter(ledger, trackers.facts, target, args, kwargs)
+        call_args, call_kwargs = enter(context, target, args, kwargs)
         globals_hold = global_check()
         random = random_streams()
-        shadow = ShadowRecorder(ledger.ops, trackers.host.unrecorded)
-        outside = trackers.outside
+        shadow = ShadowRecorder(ledger.ops, context.host.unrecorded)
+        outside = context.outside
         outside.collecting = gc.isenabled()
         at_the_end.callback(lambda: gc.enable() if outside.collecting else None)
         gc.collect(0)
@@ -70,7 +70,7 @@ def run(
                     raise
                 finally:
                     outcome.done = True
-                    journal.contained(trackers.nodes.scripts.restore_modes)
+                    journal.contained(context.scripts.restore_modes)
         except BaseException as error:
             if not outcome.done:
                 raise
@@ -84,14 +84,14 @@ def run(
             journal.internal_error(monitor.observer_failure)
         if ledger.ops.failure is not None:
             journal.internal_error(ledger.ops.failure)
-        plan = journal.contained(trackers.exit.plan, outcome.result, outcome.error)
+        plan = journal.contained(context.exit.plan, outcome.result, outcome.error)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
             if verify.enabled():  # errors must reach the tests
                 _check(recording, args, kwargs)
             else:
                 journal.contained(_check, recording, args, kwargs)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
-            made = journal.contained(freeze, ledger, journal, plan, trackers.host.free_dims, globals_hold)
+            made = journal.contained(freeze, ledger, journal, plan, context.host.free_dims, globals_hold)
             if made is not FAILED:
                 trace, live = made
                 trace.refgraph.release()
@@ -111,7 +111,7 @@ def _undo(ledger: Ledger) -> None:
 
 def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """If other threads ran, check that all reads still hold and that events explain all writes."""
-    interference, age = recording.trackers.basics.interference, recording.trackers.basics.age
+    interference, age = recording.context.interference, recording.context.age
     others_ran = interference.others_ran()
     if not (others_ran or verify.enabled()):
         return

@@ -13,6 +13,7 @@ import torch
 from magpy_core.findings import HERE, Value
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.torch_functions import COVERED_READS, HARMLESS
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -24,27 +25,27 @@ class TorchCalls(Tracker):
 
     def missed(self) -> None:
         """The operator recorder did not see a call into torch: refuse unless it is known to be harmless."""
-        assert self.basics.stack.torch is not None
-        site, fn = self.basics.stack.torch
-        self.basics.stack.torch = None
+        assert self.context.stack.torch is not None
+        site, fn = self.context.stack.torch
+        self.context.stack.torch = None
         name = getattr(fn, "__name__", type(fn).__name__)
         if name in COVERED_READS or name in HARMLESS or is_a(fn, type):
             return
         self.journal.refuse(
-            "MP106",
+            "MP117",
             f"{HERE} calls `{policy.shown_name(fn)}`, which reads or changes torch's state: a graph can't contain that.",
             hint="Call it before or after the region, not inside of it.",
             values=(Value("call", policy.shown_name(fn)),),
             site=site,
         )
 
-    def expected(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+    def expected(self, site: MaybeSite, fn: Any, args: tuple[Any, ...]) -> None:
         """The operator recorder is about to see a call into torch."""
-        self.facts.classes.operands(site, *args)
-        self.basics.stack.torch = (site, fn)
+        self.context.classes.operands(site, *args)
+        self.context.stack.torch = (site, fn)
 
     def inside_node(self, fn: Any) -> None:
         """A call into torch inside one node, which repeats the call."""
-        self.basics.stack.torch = None
+        self.context.stack.torch = None
         if is_a(getattr(fn, "__self__", None), torch.Generator):
             self.alone = True

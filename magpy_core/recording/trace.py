@@ -121,6 +121,11 @@ class Recorded:
         return self.journal.refused
 
     @property
+    def is_refused_on_branch(self) -> bool:
+        """Whether what was refused came after a branch that another call may not take."""
+        return self.journal.refused and self.journal.is_on_branch and not self.journal.aborted
+
+    @property
     def skip_reason(self) -> str:
         return self.journal.skip_reason
 
@@ -156,17 +161,17 @@ def freeze(
     live = Live()
     tensors = []
     for tensor, source in ops.inputs.guarded.values():
-        at_entry = ops.entry.of(tensor)  # differs from `tensor` if its `.data` was assigned
+        at_entry = ops.entry.of(tensor)  # differs from `tensor` if its `.data` or `requires_grad` was assigned
         live.tensors.append(at_entry)
         dims = frozenset(free_dims(source, at_entry))
         offset = int(at_entry.storage_offset()) if at_entry.layout is torch.strided else 0
         tensors.append(GuardedTensor(source, TensorFacts.of(at_entry), dims, storage_key(at_entry), offset))
     mutated = {id(t): s for t, s in ops.writes.mutated.values()}
-    memory = {storage_key(t) for t, _ in ops.writes.mutated.values()}
+    memory = {storage_key(ops.entry.of(t)) for t, _ in ops.writes.mutated.values()}
     inputs = []
     for node, source, tensor in ops.inputs.tensors:
         at_entry = ops.entry.of(tensor)
-        shares = storage_key(tensor) in memory
+        shares = storage_key(at_entry) in memory
         error = None
         try:
             changed = ops.entry.has_new_history(tensor)

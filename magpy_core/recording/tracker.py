@@ -1,16 +1,28 @@
-"""Tracker: a part of a recording that handles values and their reads. Key type: Tracker."""
+"""Tracker: the base class of all parts of a recording. Key type: Tracker."""
 
 from __future__ import annotations
 
-from magpy_core.recording.access.group import Access
-from magpy_core.recording.basic_tracker import BasicTracker
-from magpy_core.recording.basics import Basics
-from magpy_core.recording.facts.group import Facts
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, dataclass_transform
+
+if TYPE_CHECKING:
+    from magpy_core.recording.context import Context
 
 
-class Tracker(BasicTracker):
-    """Accesses lower trackers through their groups, which are filled after all are created, or through its own fields."""
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class _Dataclass:
+    """Makes each subclass a dataclass."""
 
-    basics: Basics
-    facts: Facts
-    access: Access
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False)(cls)
+
+
+class Tracker(_Dataclass):
+    """One part of a recording. It owns its fields, and reaches all others through the context. What a capture contains goes
+    to the ledger, refusals to the journal."""
+
+    context: Context
+
+    def __post_init__(self) -> None:
+        self.ledger, self.journal = self.context.ledger, self.context.journal
+        self.refgraph, self.sources = self.ledger.refgraph, self.ledger.sources

@@ -30,6 +30,10 @@ class RefGraph:
     assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     errors: list[tuple[Node, Any]] = field(default_factory=list)  # exceptions from outside, their tracebacks
     private: set[int] = field(default_factory=set)  # ids of our copies, which the program gets instead of the originals
+    class_writes: dict[tuple[int, str], tuple[type, str, Any, list[Any]]] = field(default_factory=dict)
+    """Numbers that are set on classes, by id and name: class, name, number, sites."""
+    advanced: dict[int, tuple[Node, int, Any]] = field(default_factory=dict)
+    """Counters that the region advances, by id: node, how many numbers it takes, site."""
     watch: Callable[[Snapshot], None] | None = None  # called with each snapshot; may raise to refuse it
 
     def node(self, obj: Any) -> Node | None:
@@ -74,6 +78,8 @@ class RefGraph:
         """Drop references to the program's objects, except those guarded by identity; keep what describes the graph."""
         self.assumed_internal.clear()
         self.errors.clear()
+        self.class_writes.clear()
+        self.advanced.clear()
         self.watch = None
         for node in self.nodes.values():
             node.release()
@@ -85,6 +91,8 @@ class RefGraph:
         self.nodes.clear()
         self.reads.clear()
         self.assumed_internal.clear()
+        self.class_writes.clear()
+        self.advanced.clear()
 
     def __str__(self) -> str:
         return printer.to_text(self.nodes.values(), self.reads)

@@ -31,6 +31,10 @@ MUTABLE = frozenset({LIST, DICT, SET, DEQUE, OBJECT})
 
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 NUMBER_TYPES = frozenset({int, float})
+TEXT_TYPE = frozenset({str})
+_MAKE = collections.namedtuple("_MAKE", "")._make.__func__.__code__  # type: ignore[attr-defined]
+CARRYING = NUMBER_TYPES | TEXT_TYPE
+"""Types of values that may carry a symbol."""
 _SCALAR_TYPES = frozenset({
     int, float, bool, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented),
     torch.dtype, torch.device, torch.layout, torch.memory_format,
@@ -55,6 +59,12 @@ _PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collect
 def is_device_properties(tp: type) -> bool:
     """Whether objects of a type say what a device is (`torch.cuda.get_device_properties`): they never change."""
     return tp.__name__ == "_CudaDeviceProperties" and tp.__module__ == "torch._C"
+
+
+def is_named_tuple(tp: type) -> bool:
+    """Whether `collections.namedtuple` has made a class, and nothing has been derived from it."""
+    make = tp.__dict__.get("_make") if tp.__mro__ == (tp, tuple, object) else None
+    return getattr(getattr(make, "__func__", None), "__code__", None) is _MAKE and "__del__" not in tp.__dict__
 
 
 @by_object
@@ -156,8 +166,9 @@ def bounded_repr(value: Any, limit: int = 80) -> str:
     if kind == SCALAR:
         text = repr(value)
     elif kind == IDENTITY:
-        text = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
-        text = f"<{type(value).__name__} {text}>"
+        name = "co_qualname" if type(value) is types.CodeType else "__qualname__"
+        text = getattr(value, name, None) or getattr(value, "__name__", None) or type(value).__name__
+        text = f"<{type(value).__name__} {'of ' if type(value) is types.CodeType else ''}{text}>"
     elif kind in CONTAINERS:
         text = f"{type(value).__name__} of {len(value)}"
     else:

@@ -12,10 +12,13 @@ import torch
 
 from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.refgraph import natives
+from magpy_core.refgraph.counters import position
+from magpy_core.refgraph.folds import fold
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 from magpy_core.refgraph.source import Level, Root, Source, SourceKind, Writer
 
 _TUPLES = (tuple, torch.Size)
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NOTHING = object()
 
 
@@ -49,6 +52,14 @@ def slot_filled(obj: Any, name: str) -> bool:
 
 def _cannot_redraw(key: Any) -> Any:
     raise LookupError(f"a number that {key[1]}() drew can't be read again")
+
+
+def number_in(tensor: Any) -> Any:
+    """The integer that a tensor on the CPU holds; None for any other tensor."""
+    if type(tensor) not in _PLAIN_TENSORS or tensor.device.type != "cpu" or tensor.numel() != 1:
+        return None
+    number = None if tensor.layout is not torch.strided or tensor.is_quantized else tensor.item()
+    return number if type(number) is int else None
 
 
 def cache_state(fn: Any) -> str:
@@ -240,6 +251,7 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "len": Length(lambda b, k: natives.length(b), "len({b})", lambda s, b: f"len({b})"),
     "deref": SourceKind(lambda b, k: b(), "{b}()", lambda s, b: f"{b}()"),
     "size": SourceKind(lambda b, k: b.size(k), "{b}.size({k})", lambda s, b: f"{b}.shape[{s.key}]"),
+    "number": SourceKind(lambda b, k: number_in(b), "number_in({b})", lambda s, b: f"{b}.item()"),
     "offset": SourceKind(lambda b, k: b.storage_offset(), "{b}.storage_offset()", lambda s, b: f"{b}.storage_offset()"),
     "cached": Cached(
         lambda b, k: b(*k[0], **dict(k[1])), "{b}(*{k}[0], **dict({k}[1]))", lambda s, b: _called(b, *s.key[:2])
@@ -248,6 +260,8 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "cache_state": SourceKind(lambda b, k: cache_state(b), "cache_state({b})", lambda s, b: f"{b}.cache_info()"),
     "logs": SourceKind(lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})", lambda s, b: f"{b}.isEnabledFor({s.key})"),
     "context": SourceKind(lambda b, k: b.get(k), "{b}.get({k})", lambda s, b: f"{b}.get()"),
+    "position": SourceKind(lambda b, k: position(b), "position({b})", lambda s, b: f"next({b})"),
+    "fold": SourceKind(fold, "fold({b}, {k})", lambda s, b: f"{s.key[0]}({b})"),
     "draw": Draw(
         lambda b, k: _cannot_redraw(k), "draw({b}, {k}, before)", lambda s, b: _called(f"{b}.{s.key[1]}", s.key[2])
     ),

@@ -43,7 +43,7 @@ def _now(graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any], source:
     else:
         base = _now(graph, args, kwargs, source.base)
         key = _now(graph, args, kwargs, source.key) if isinstance(source.key, Source) else source.key
-        if not source.step_kind.may_follow(base, key):
+        if not source.step_kind.may_follow(base, key) or (id(base), key) in graph.class_writes or id(base) in graph.advanced:
             raise _Unknown
         value = source.step_kind.read(base, key)
     for state in (value, value.__dict__ if is_a(value, types.FunctionType) else instance_dict(value)):

@@ -23,7 +23,7 @@ from magpy_core.backends import UnknownBackend, get_backend
 from magpy_core.backends.background import waits_by_default
 from magpy_core.backends.tuning import tuned
 from magpy_core.capture.build import Capture
-from magpy_core.findings import Finding, Kernel, Location, Position, Range
+from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.recording import marks
 from magpy_core.refgraph.stand_in import StandIn, call_of, observed, stand_in, target_of
 from magpy_core.regions import module_call, provider
@@ -32,7 +32,6 @@ from magpy_core.regions.fragments.fragments import cut
 from magpy_core.regions.lines import line_location
 from magpy_core.regions.options import Options
 from magpy_core.regions.region import Region
-from magpy_core.regions.reports.kernels import TargetFailed, kernels_of_capture, kernels_of_regions
 from magpy_core.regions.threads import disabled
 from magpy_core.verification import Plan
 
@@ -40,14 +39,12 @@ __all__ = [
     "Capture",
     "GraphBreak",
     "Monitored",
-    "TargetFailed",
     "UnknownBackend",
     "UnsupportedVersion",
     "captures",
     "compile",
     "disable",
     "disabled",
-    "kernels",
     "mark_dynamic",
     "monitor",
     "reset",
@@ -204,8 +201,8 @@ def compile(
     ``same_random``: draw random numbers from the same stream as eager.
     ``wait``: whether a call that needs a graph compiled by Inductor waits for it. If not, the program continues in
     eager mode while the graph is compiled in the background: the default, unless MAGPY_COMPILE is ``foreground`` in the
-    environment. Then, unless ``fullgraph`` is given, compiled and eager calls alternate and are timed, at most 200 of each,
-    and a graph that is slower is no longer used (MP401).
+    environment, for tests. Without that, and without ``fullgraph``, compiled and eager calls then alternate and are timed,
+    at most 200 of each, and a graph that is slower is no longer used (MP401).
     ``cuda_graphs``: on CUDA, compiled code without autograd (a whole training step, a call without gradients) is replayed as
     a CUDA graph where that is possible and measured to be faster (MP411). None: unless MAGPY_CUDA_GRAPHS is 0 in the
     environment.
@@ -229,7 +226,8 @@ def compile(
     backend, tuning = tuned(backend, mode, options, cuda_graphs=cuda_graphs)
     how = Options(
         "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic,
-        on_trial=beside and not fullgraph and backend == "inductor", cut=lambda region: cut(region, _regions.add),
+        on_trial=(beside or not waits_by_default()) and not fullgraph and backend == "inductor",
+        cut=lambda region: cut(region, _regions.add),
         verify=Plan.parse("first") if verify is None else Plan(first=verify),
     )  # fmt: skip
     if isinstance(target, nn.Module):
@@ -287,7 +285,7 @@ def disable(target: F) -> F:
     """Keep the calls of a function or an nn.Module out of every capture: a function gives another one (also a decorator), a
     module is changed in place and is plain again after ``compile``.
 
-    A region that comes to such a call is not captured, and MP112 says where; what it does otherwise is captured as before.
+    A region that comes to such a call is not captured, and MP120 says where; what it does otherwise is captured as before.
     What is compiled and called inside is a region of its own there. Raises TypeError for a class and for what gives a
     generator or a coroutine, whose body runs after the call.
     """
@@ -334,27 +332,9 @@ def monitor(target: Callable[..., Any]) -> Callable[..., Monitored]:
 
 def captures(target: Any) -> list[Capture]:
     """The captures of something ``compile`` returned, newest first; raises TypeError for anything else."""
-    return list(region_of(target).captures)
-
-
-def kernels(of: Any, target: str = "cuda:sm_90") -> tuple[Kernel, ...]:
-    """The kernels that ``of`` launches on a device that this machine need not have: Inductor's Triton kernels with their
-    registers, and calls of libraries, each with the lines of the program that it computes and the least time it can take.
-
-    ``of``: a capture, the result of ``monitor(f)(...)``, or something that ``compile`` returned and that has been called.
-    ``target``: ``cuda:sm_80`` (A100), ``cuda:sm_90`` (H100) or ``cuda:sm_100`` (B200). Compiles in forked processes, in
-    seconds to minutes; nothing runs on a device. Raises UnknownTarget, MissingTriton (an ImportError) without the
-    ``triton`` package, TargetFailed if a graph does not compile, TypeError for anything else than these.
-    """
-    if isinstance(of, Capture):
-        report = kernels_of_capture(of, target)
-    elif isinstance(of, Monitored):
-        return tuple(kernel for capture in of.captures for kernel in kernels(capture, target))
-    else:
-        report = kernels_of_regions([region_of(of)], target)
-    if report.problems:
-        raise TargetFailed(report.problems)
-    return tuple(report.kernels)
+    region = region_of(target)
+    spent = region.policy.spent
+    return list(region.captures) or ([spent] if spent is not None else [])
 
 
 def region_of(target: Any) -> Region:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Severity
+from magpy_core.findings.secrets import redact
 from magpy_core.monitor.positions import is_installed_file, is_user_file
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
+    from magpy_core.verification.beside import Tracing
 
 
 # What a call does; recompiles, guards and figures are facts about a run.
@@ -112,8 +114,11 @@ class RegionLog:
         self.causes: list[Finding] = []
         self.obstacles: list[Finding] = []  # what keeps it from being one graph
         self.varied: Counter[Location | None] = Counter()
+        self.unrolled: list[Location] = []
+        """Loops with another number of rounds again and again."""
         """Where the values were read that made captures necessary, except for what is symbolic now; None: decisions."""
         self.captures_after_step_3 = 0
+        self.tracings: list[tuple[Finding, Tracing]] = []  # what looks for the cause of a finding
         self._in_doubt: list[tuple[Finding, int]] = []  # of a first call that was refused, and how often they were found
         self.counts = StepCounts()
 
@@ -169,18 +174,33 @@ class RegionLog:
             if id(finding) in again:
                 finding.count = max(count, finding.count - count)
             elif is_captured and finding.is_actionable:
-                finding.make_fact("only the first call does this, and later ones are captured")
+                finding.make_fact("only the first call does this, and later ones are compiled")
                 self.notify([finding])
+
+    def take_causes(self) -> None:
+        """Completes findings with what is known of their cause."""
+        left = []
+        for finding, tracing in self.tracings:
+            if not tracing.has_ended:  # asked first: it may end meanwhile
+                left.append((finding, tracing))
+            if (cause := tracing.news()) is not None:
+                finding.hint, finding.values = redact(cause.text), cause.values
+                self.notify([finding])
+        self.tracings = left
 
     def stepped(self, calls: int, *, plain: bool) -> None:
         """A step of the program has ended."""
+        if self.tracings:
+            self.take_causes()
         self.notify(finding for finding in self.counts.stepped(calls, plain=plain) if finding.steps > 1)
 
     def clear(self) -> None:
         self.findings.clear()
+        self.tracings = []
         self.recompiles.clear()
         self.obstacles = []
         self.varied.clear()
+        self.unrolled.clear()
 
 
 def in_library(finding: Finding) -> Finding:

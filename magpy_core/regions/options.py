@@ -9,6 +9,7 @@ from typing import Any
 from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.timing.steps import Steps
+from magpy_core.verification.beside import Tracings
 from magpy_core.verification.plan import Plan
 
 
@@ -20,7 +21,7 @@ class Options:
     ``on_left``: called with a region after each of its calls that returned.
     ``on_trial``: without ``measure``, captures are timed against eager mode until it is known which is faster.
     ``cut``: given a region that can't be captured whole, cuts its functions into stretches, or returns None.
-    ``verify``: the calls of compiled code that are compared with eager mode.
+    ``verify``: the calls of compiled code that are compared with eager mode. ``tracings``: as in `Settings`.
     ``dynamic``: whether sizes vary from the first call on (True), never (False), or once they have varied (None)."""
 
     mode: str = "compiled"
@@ -38,4 +39,5 @@ class Options:
     on_left: Callable[[Any], None] | None = None
     on_compiling: Callable[[str], None] = lambda region_id: None
     cut: Callable[[Any], Any] | None = None
+    tracings: Tracings | None = None
     verify: Plan = field(default_factory=lambda: Plan.parse("first"))

@@ -20,7 +20,7 @@ from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
 from magpy_core.capture.build import Capture
 from magpy_core.capture.outcome import MISS, CaptureFailed, KnownSlower, NotRun, PathsVary, WrongResult
-from magpy_core.capture.settings import Settings
+from magpy_core.capture.settings import Differences, Settings
 from magpy_core.findings import Finding, Location, Recompile, RegionSummary, Unsupported, Unused
 from magpy_core.limits import LIMITS
 from magpy_core.monitor.hooks import belongs_to_user
@@ -39,7 +39,6 @@ from magpy_core.regions.threads import APART, INSIDE, THREAD
 from magpy_core.regions.timing.region_times import RegionTimes
 from magpy_core.regions.trial import CapturesTrial
 
-_CHEAP = 0.03  # of a call
 _raised: weakref.WeakKeyDictionary[Capture, int] = weakref.WeakKeyDictionary()
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 
@@ -80,8 +79,9 @@ class Region:
 
     @property
     def serves_most(self) -> bool:
-        """Whether its captures serve most calls, although it may not be captured again."""
-        return bool(self.captures) and 2 * self.hits >= self.calls
+        """Whether its captures serve most calls, although it may not be captured again: also those of late, since what they
+        were made for may be over (a learning rate that an evaluation lowers)."""
+        return bool(self.captures) and 2 * self.hits >= self.calls and self.policy.missed < LIMITS.misses_before_cut
 
     @property
     def waits(self) -> Unused:
@@ -154,7 +154,7 @@ class Region:
             if self.options.background:
                 if self.policy.backoff.skip():
                     return self._run_plain(self.policy.backoff.awaited(), args, kwargs)
-                start = time.perf_counter()
+                start = time.perf_counter() - self.times.waited
             for capture in self.captures:
                 try:
                     result = capture.run(args, kwargs)
@@ -165,6 +165,7 @@ class Region:
                     return self._rerun(result, capture, args, kwargs, start)
                 if result is not MISS:
                     self.hits += 1
+                    self.policy.missed = 0
                     capture.hits += 1
                     if capture.hits == 1:
                         self._contain(self._served_first, capture)
@@ -177,6 +178,7 @@ class Region:
                 fitting = None
             if fitting is not None:
                 self.hits += 1
+                self.policy.missed = 0
                 fitting.hits += 1
                 return self.target(*args, **kwargs)
             start = 0.0
@@ -198,6 +200,8 @@ class Region:
         """The call that ``capture`` fits and has not served, in eager mode. Its guards were checked from ``start`` on."""
         if why is NotRun.HELD:
             return self._miss(args, kwargs, start, capture)
+        if why is NotRun.UNPROVEN:
+            return self._run_beside_recording(capture, args, kwargs)
         if why is NotRun.NOT_READY and self.options.background:
             if capture.needs_path_check:
                 self._contain(self.policy.code_arrived, capture)
@@ -207,6 +211,23 @@ class Region:
             self._contain(self._raised_alone, capture)
         return result
 
+    def _run_beside_recording(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call in eager mode, which what ``capture`` has recorded is compared with."""
+        try:
+            recorded = capture.rerun(args, kwargs)
+        except Exception as error:  # the monitor must never take the program down
+            self.monitor_failed(error)
+            recorded = None
+        result = self.target(*args, **kwargs)
+        if recorded is not None:
+            try:
+                capture.prove(recorded, result)
+            except CaptureFailed as failure:
+                self._contain(self._drop, capture, failure)
+            except Exception as error:
+                self.monitor_failed(error)
+        return result
+
     def _raised_alone(self, capture: Capture) -> None:
         """The graph of a capture that has never served a call raised, and eager mode did not."""
         _raised[capture] = _raised.get(capture, 0) + 1
@@ -214,11 +235,11 @@ class Region:
             self._drop(capture, CaptureFailed("MP902", "The compiled graph of the region raises where eager mode does not."))
 
     def _run_uncompiled(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any], start: float) -> Any:
-        """A plain call for which guards were checked from ``start`` on."""
+        """A plain call for which guards were checked from ``start`` on, without what it has waited for a compilation."""
         checked = time.perf_counter()
         result = self._run_plain(capture, args, kwargs)
-        backoff = self.policy.backoff
-        self._contain(backoff.wasted_check, capture, self.hits, checked - start, time.perf_counter() - checked)
+        backoff, check = self.policy.backoff, checked - self.times.waited - start
+        self._contain(backoff.wasted_check, capture, self.hits, check, time.perf_counter() - checked)
         return result
 
     def _run_plain(self, capture: Capture | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -258,12 +279,23 @@ class Region:
             return
         if not is_withdrawn:
             self.disabled = failure.message
+        self._report_failure(failure)
+
+    def _report_failure(self, failure: CaptureFailed) -> None:
         place = failure.location or self.location
-        self.log.add(Finding(failure.code, failure.message, place, hint=failure.hint, region=self.id))
+        values = failure.values if isinstance(failure, WrongResult) else ()
+        found = Finding(failure.code, failure.message, place, failure.hint, self.id, failure.path, values)
+        kept = self.log.add(found)
+        if isinstance(failure, WrongResult):
+            if failure.tracing is not None:
+                self.log.tracings.append((kept, failure.tracing))
+        elif failure.location is not None:  # there it can be cut
+            self.log.obstacles = [*self.log.obstacles, found]
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], start: float, held: Capture | None = None) -> Any:
         """A call that no capture fits, or only the ``held`` one; if it waits for compiled code, guards were checked from
         ``start`` on."""
+        self.policy.missed += 1
         if _recording_lock.acquire(blocking=False):
             try:
                 try:
@@ -338,13 +370,18 @@ class Region:
             settings = Settings(
                 self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning,
                 verify=self.options.verify, step=self.log.listeners.step, on_compiling=self.options.on_compiling,
+                differences=Differences(
+                    self.options.tracings, partial(_better_is_wrong, weakref.ref(self)),
+                    on_granted=partial(_has_waited, weakref.ref(self)),
+                ),
             )  # fmt: skip
             if (budget := self.options.budget) is not None:
                 affords = partial(budget.affords_loading, region=self.id)
                 worthwhile = partial(budget.is_worthwhile, self.policy.backoff)
                 settings = replace(
-                    settings, affords=affords, is_worthwhile=worthwhile, is_known_slower=budget.is_known_slower
-                )
+                    settings, affords=affords, is_worthwhile=worthwhile, is_known_slower=budget.is_known_slower,
+                    differences=replace(settings.differences, on_verified=budget.add),
+                )  # fmt: skip
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:
@@ -356,15 +393,29 @@ class Region:
         is_in_doubt = refused and self.log.doubts_first_call and self.calls == 1
         self.log.recorded(capture, findings, computes=recorded.has_tensors or self.kind != "module", is_in_doubt=is_in_doubt)
         self.log.obstacles = recorded.obstacles + (self.log.obstacles if capture is not None else [])
-        if capture is not None:
-            self.captures = [capture, *self.captures]
+        if capture is not None and self._is_spent(capture, args, kwargs):
+            self.policy.spent, self.recordings = capture, 0
+        elif capture is not None:
+            self.times.tally.before_capture = self.times.tally.before_capture or self.calls - 1
+            self.captures, self.policy.spent = [capture, *self.captures], None
             self.policy.captured(self, capture)
             self.code_changed(capture)
-        elif refused and not is_in_doubt:
-            self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
+        elif (
+            refused and not is_in_doubt and not (recorded.is_refused_on_branch and self.policy.may_take_another_branch(self))
+        ):
+            self.disabled = recorded.findings[0].message if recorded.findings else "it could not be compiled"
         if self.log.listeners.on_region is not None:
             self.log.listeners.on_region(self)
         return capture
+
+    def _is_spent(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the region's first capture is over already: the call has changed what its own guards require (state that
+        it has created, a number that it has set), so that the next call can't use it. It only shows what varies."""
+        if self.recordings != 1 or self.policy.spent is not None or self.options.mode != "compiled":
+            return False
+        if capture.trace.counts:
+            return False  # a cache would count the lookups
+        return bool(capture.guards.explain(args, kwargs, global_ok=capture.globals_hold()))
 
     def _is_other_path(self, trace: Trace | None, held: Capture) -> bool:
         """A call that the ``held`` capture fits was recorded: whether to capture it as well. ``trace`` None: it can't be."""
@@ -387,7 +438,7 @@ class Region:
         """Captures that were measured to be slower than eager mode serve no more: calls that they fit run in eager mode.
         Others are captured as before, if finding that out takes little of such a call."""
         guard, eager = self.times.guard, self.times.calls.eager
-        looks = not (guard and eager) or median(guard) < _CHEAP * median(eager)
+        looks = not (guard and eager) or median(guard) < LIMITS.cheap_guard * median(eager)
         for capture in self.captures:
             capture.retire(check_guards=looks)
 
@@ -441,3 +492,15 @@ class Region:
 
     def __repr__(self) -> str:
         return f"<Region {self.name}: {self.calls} calls, {len(self.captures)} captures, {self.hits} hits>"
+
+
+def _has_waited(region: weakref.ref[Region], seconds: float) -> None:
+    """The program has waited for a compilation of the region."""
+    if (one := region()) is not None:
+        one.times.has_waited(seconds)
+
+
+def _better_is_wrong(region: weakref.ref[Region], failure: CaptureFailed) -> None:
+    """Better code gives another result than eager mode; the previous code goes on."""
+    if (known := region()) is not None:
+        known._contain(known._report_failure, failure)

@@ -11,7 +11,8 @@ from magpy_core.backends import get_backend
 from magpy_core.backends.background import ACCOUNT, QUEUE, waits_by_default
 from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
-from magpy_core.findings import Finding, StepReport
+from magpy_core.findings import Finding, Numerics, StepReport
+from magpy_core.limits import LIMITS
 from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.budget.history import Kept, LastRun
 from magpy_core.regions.fragments.fragments import cut
@@ -30,9 +31,9 @@ from magpy_core.regions.threads import busy
 from magpy_core.regions.timing.costs import rate
 from magpy_core.regions.timing.steps import Steps
 from magpy_core.verification import Plan
+from magpy_core.verification.beside import Tracings
 
 if TYPE_CHECKING:
-    from magpy_core.findings import TargetReport
     from magpy_core.findings.details import RegionDetail
 
 
@@ -41,7 +42,8 @@ class Session:
     after a capture, ``on_left`` after each call of a region. ``command``: names what is run; what a run shows of compiled
     code is kept for the next run of the same command. ``ahead``: the program waits for the compiler, and what is
     recorded is what a run in the ``background`` would record, if it could afford everything. ``on_compiling``: as in
-    `Options`. ``verify``: as `Plan.parse` takes it. Raises UnknownBackend for a backend that does not exist."""
+    `Options`. ``verify``: as `Plan.parse` takes it. ``traces``: the cause of a difference is looked for beside the program.
+    Raises UnknownBackend for a backend that does not exist."""
 
     def __init__(
         self,
@@ -60,9 +62,13 @@ class Session:
         on_compiling: Callable[[str], None] = lambda region_id: None,
         command: str = "",
         verify: str = "first",
+        traces: bool = False,
     ) -> None:
         get_backend(backend)
         backend, tuning = tuned(backend, compile_mode)
+        plan = Plan.parse(verify)
+        if plan.strict and backend == "inductor":
+            tuning = tuning.strictly()
         background = background and not waits_by_default()
         self._kept = Kept(command) if command and mode == "compiled" and backend == "inductor" else None
         self._last_run, self._began = self._kept.read() if self._kept is not None else LastRun(), time.monotonic()
@@ -84,7 +90,8 @@ class Session:
             tuning=tuning,
             on_left=on_left,
             on_compiling=on_compiling,
-            verify=Plan.parse(verify),
+            verify=plan,
+            tracings=Tracings() if traces else None,
             cut=lambda region: cut(region, self._add_stretch),
         )
         self._looks = (CallSample((), self._steps), CallSample((), self._steps))
@@ -93,6 +100,20 @@ class Session:
         self._regions: dict[Hashable, Region] = {}
         self._names: dict[str, int] = {}
         self._step_functions = StepFunctions(self._listeners, lambda: self._all)
+
+    @property
+    def numerics(self) -> Numerics:
+        """Of a run that must give eager mode's bits."""
+        strict = self.options.verify.strict and self.options.backend == "inductor"
+        return ("strict" if self.options.tuning.is_strict else "default") if strict else ""
+
+    def expect(self, left: float) -> None:
+        """The program goes on for ``left`` seconds at least, as far as its loops tell."""
+        if (budget := self.options.budget) is not None and left > 0.0:
+            ran = max(time.monotonic() - self._began, 1e-3)
+            total = ran + min(left, LIMITS.most_foreseen * ran)
+            budget.expect(total)
+            ACCOUNT.expect(max(self._last_run.processor, time.process_time() * total / ran))
 
     def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Region:
         """The region of ``key``, created on first use."""
@@ -125,6 +146,8 @@ class Session:
         ``fullgraph`` raises nothing then: the findings say why the region is not one graph."""
         region.id = self._new_id(region.name)
         tuning = self.options.tuning if region.options.tuning == DEFAULT else region.options.tuning
+        if self.numerics == "strict":
+            tuning = tuning.strictly()
         region.options = replace(self.options, fullgraph=False, tuning=tuning, dynamic=region.options.dynamic)
         region.log.listeners = self._listeners
         region.times.steps = self._steps
@@ -213,6 +236,7 @@ class Session:
         self._step_functions.settle(finally_=True)
         if self._kept is not None:
             self._kept.write(self._shown())
+        self.await_causes(0.0)
         for region in self.regions:
             region.finish()
         compiled = next((region for region in self.regions if region.times.compile_seconds(region.captures)), None)
@@ -227,17 +251,34 @@ class Session:
             for finding in {id(finding): finding for finding in changed}.values():
                 self._listeners.on_finding(finding)
 
+    @property
+    def is_tracing(self) -> bool:
+        """Whether the cause of a difference is being looked for."""
+        return self.options.tracings is not None and self.options.tracings.are_running
+
+    def await_causes(self, seconds: float) -> None:
+        """Waits for the causes of differences, at most so long, and completes the findings with what is known."""
+        if self.options.tracings is not None:
+            self.options.tracings.wait(seconds)
+            for region in self._all:
+                region.log.take_causes()
+
     def _shown(self) -> LastRun:
         """For the next run. What is compiled ahead of time says nothing of how long a run takes."""
         if self._ahead is not None:
             return replace(self._last_run, ahead=round(self._ahead.recording, 3))
         shown = history_of(self.regions, self._steps, time.monotonic() - self._began, self._last_run)
-        unfinished = min(self._last_run.unfinished + 1, 2) if QUEUE.running() else 0
+        lacks = (
+            QUEUE.running() and not self._steps.are_mostly_compiled
+        )  # else what is left is small: the usual share will do
+        unfinished = min(self._last_run.unfinished + 1, 2) if lacks else 0
         return replace(shown, processor=round(time.process_time(), 3), unfinished=unfinished)
 
     def release(self) -> None:
         """Forgets the regions. The program has ended."""
         QUEUE.cancel()
+        if self.options.tracings is not None:
+            self.options.tracings.cancel()
         for region in self._all:
             region.forget()
         self._regions = {}
@@ -252,22 +293,6 @@ class Session:
         from magpy_core.regions.reports.details import region_detail
 
         return [region_detail(region) for region in self.regions]
-
-    def kernels(
-        self, target: str, line: tuple[str, int] | None = None, on_progress: Callable[[int, int], None] | None = None
-    ) -> TargetReport:
-        """What the captures launch on ``target``, compiled in other processes; what that shows is reported (MP407 to
-        MP409). ``line`` and ``on_progress``: as for `targets.lowering.kernels_of`. Raises UnknownTarget, MissingTriton."""
-        from magpy_core.findings.kernel_lines import line_costs
-        from magpy_core.regions.reports.kernels import kernel_findings, kernels_of_regions
-
-        report = kernels_of_regions(self.regions, target, line, on_progress)
-        steps = max(self.current_step, 1)
-        report.lines = line_costs(report.kernels, {region.id: region.calls / steps for region in self.regions})
-        for region in self.regions:
-            for finding in kernel_findings(region, report):
-                region.log.add(finding)
-        return report
 
     @property
     def regions(self) -> list[Region]:

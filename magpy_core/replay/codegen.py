@@ -16,6 +16,7 @@ import torch.fx
 
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.refgraph import kinds
+from magpy_core.refgraph.counters import advance
 from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, Outside, Plan, Scalar
 
 
@@ -63,7 +64,7 @@ HELPERS: dict[str, Any] = {
     "ordered_pop": collections.OrderedDict.pop, "deque_extend": collections.deque.extend,
     "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size,
     "set_add": set.add, "set_discard": set.discard, "list_setitem": list.__setitem__, "setattr": setattr,
-    "object_new": object.__new__,
+    "object_new": object.__new__, "type_setattr": type.__setattr__, "advance": advance,
 }  # fmt: skip
 
 
@@ -175,7 +176,10 @@ class ReplayWriter:
         """Conditions under which a value that an effect replaces is not the one that the call has read: another thread may
         have replaced it since."""
         places = [e.replaced for e in plan.effects if e.replaced is not None]
-        return [f"{p.step_kind.expression(self.w, p)} is not {self.w.var(p)}" for p in dict.fromkeys(places)]
+        return [
+            f"{p.step_kind.expression(self.w, p)} {'!=' if p.kind == 'position' else 'is not'} {self.w.var(p)}"
+            for p in dict.fromkeys(places)
+        ]
 
     def prepare(self, e: Effect) -> str:
         """The statement that applies one effect with precomputed values."""
@@ -188,6 +192,12 @@ class ReplayWriter:
         match e.op:
             case "set_field":
                 return f"{target}.{e.key} = {self.expr(e.value)}"
+            case "advance":
+                return f"advance({target}, {e.value})"
+            case "set_context":
+                return f"{target}.set({self.expr(e.value)})"
+            case "set_class":
+                return f"type_setattr({target}, {e.key!r}, {self.expr(e.value)})"
             case "set_attr":
                 return f"{self.dict_var(e)}[{e.key!r}] = {self.expr(e.value)}"
             case "del_attr":

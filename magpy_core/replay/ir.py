@@ -66,7 +66,9 @@ Expr = Const | Outside | GraphValue | Scalar | Build
 
 @dataclass
 class Effect:
-    """One side effect. ``op`` is a Change op, or ``print``, ``log``, ``warn``, ``set_field`` (a tensor's ``.grad``).
+    """One side effect. ``op`` is a Change op, or ``print``, ``log``, ``warn``, ``set_field`` (a tensor's ``.grad``),
+    ``set_class`` (a number of a class), ``set_context`` (a context variable),
+    ``advance`` (a counter, ``value`` times).
 
     ``replaced``: the source of the value that it replaces, if the call has read it."""
 

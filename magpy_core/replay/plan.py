@@ -33,8 +33,8 @@ _CALLS = {tp: NATIVE_FIELDS[tp] for tp in CALLED_WITH_FIELDS}
 _OUTPUTS = {"print": "print", "warn": "a warning", "log": "a log record"}
 _NOUNS = {type: "class", types.FunctionType: "function"}
 _IMPURE_KEYS = (
-    "The keys of a dict or set written here have a Python `__hash__` or `__eq__`: replay can't repeat the write without "
-    "running that code again."
+    "The keys of a dict or set written here have a Python `__hash__` or `__eq__`: compiled code can't repeat the write "
+    "without running that code again."
 )
 _MADE_OUTSIDE = "Create it once, outside the region, or return the plain data that it is made of."
 _SLOTS = frozenset({"attr", "cell", "dict_item", "item", "list_item", "slot"})
@@ -67,6 +67,7 @@ class Planner:
         self.is_internal = is_internal
         self._built: dict[int, tuple[Any, Build]] = {}
         self._open: set[int] = set()  # immutable values being built; their items must not refer back to them
+        self.context_writes: list[tuple[Any, Any, Any]] = []  # context variable, value, site
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.outputs: dict[torch.fx.Node, None] = {}
         self.error_leaves: Callable[[BaseException], None] = lambda error: None  # may raise a more specific refusal
@@ -76,7 +77,7 @@ class Planner:
 
     def expression(self, value: Any) -> Expr:
         """The expression by which replay obtains ``value``."""
-        if type(value) in kinds.NUMBER_TYPES:
+        if type(value) in kinds.NUMBER_TYPES or type(value) is str:
             sym = self.scalars.get(value)
             if sym is not None:
                 self.outputs |= dict.fromkeys(leaf.payload for leaf in sym.leaves() if leaf.kind == "node")
@@ -254,6 +255,17 @@ class Planner:
         for tensor, name, value, sites in _last(fields):
             target, new = self.expression(tensor), self.expression(value)
             effects.append(Effect("set_field", target, name, new, f".{name} of a tensor", sites))
+        for node, times, site in self.refgraph.advanced.values():
+            effects.append(Effect("advance", Outside(node.source), None, times, node.source.describe(), [site]))
+            effects[-1].replaced = self.refgraph.sources.make("position", node.source, None)
+        for var, value, site in self.context_writes:
+            target, new = self.expression(var), self.expression(value)
+            effects.append(Effect("set_context", target, None, new, f"{var.name}.set()", [site]))
+        for cls, attribute, value, sites in self.refgraph.class_writes.values():
+            described = f"{cls.__qualname__}.{attribute}"
+            effects.append(Effect("set_class", Const(cls), attribute, self.expression(value), described, sites))
+            root = self.refgraph.node(cls)
+            effects[-1].replaced = self.refgraph.sources.attr(root.source, attribute) if root is not None else None
         effects += self.calls(items)
         return Plan(expr, False, effects, list(self.outputs))
 

@@ -1,4 +1,5 @@
-"""The first code in the user's interpreter, passed with ``-c``. Key names: SOURCE, command, module_command.
+"""The first code in the user's interpreter, passed with ``-c``. Key names: SOURCE, command, module_command,
+engine_command.
 
 It runs on any Python back to 2.7, because it has to report in one sentence that a Python is too old. It runs in a separate
 namespace, so that it leaves ``__main__`` unchanged.
@@ -6,6 +7,9 @@ namespace, so that it leaves ``__main__`` unchanged.
 
 from __future__ import annotations
 
+import os
+
+import magpy_core
 from magpy_core._compat import versions
 
 SUPPORTED_PYTHON = versions.PYTHON_VERSIONS
@@ -79,10 +83,7 @@ try:
         sys.path[:] = path  # it may be installed there
         import magpy_core
 except ImportError:
-    if request["root"] is None:
-        refuse("MagPy is not installed for %s: run `%s -m pip install %s`, or choose another interpreter with --python."
-               % (this, sys.executable, request["distribution"]))
-    import importlib.util
+    import importlib.util  # it is not: this tool brings it, and nothing else of its environment
     spec = importlib.util.spec_from_file_location("magpy_core", os.path.join(request["root"], "__init__.py"))
     magpy_core = importlib.util.module_from_spec(spec)
     sys.modules["magpy_core"] = magpy_core
@@ -96,6 +97,16 @@ main(request, commands, out, path, at_start)
 """
 
 
+_ENGINE = """try:
+    import magpy_core
+except ImportError:
+    import importlib.util
+    spec = importlib.util.spec_from_file_location("magpy_core", {file!r})
+    sys.modules["magpy_core"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["magpy_core"])
+"""
+
+
 def command(python: str, commands: str, out: str) -> list[str]:
     """The command line of a program. The request itself is sent through ``commands``, without quoting or a length limit.
 
@@ -103,6 +114,12 @@ def command(python: str, commands: str, out: str) -> list[str]:
     """
     source = f"{WITHOUT_FOLDER}exec({SOURCE!r}, {{'__name__': 'magpy_bootstrap'}})"
     return [python, "-c", source, commands, out]
+
+
+def engine_command(python: str, code: str, *args: str) -> list[str]:
+    """The command line that runs ``code``, which imports the engine: the installed one, else this one."""
+    file = os.path.join(os.path.dirname(os.path.abspath(magpy_core.__file__)), "__init__.py")
+    return [python, "-c", f"{WITHOUT_FOLDER}{_ENGINE.format(file=file)}{code}", *args]
 
 
 def module_command(python: str, module: str) -> list[str]:

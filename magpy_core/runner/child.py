@@ -23,6 +23,7 @@ from magpy_core.runner.channel import Channel
 from magpy_core.runner.discovery import Discovery
 from magpy_core.runner.entrypoint import Entrypoint, Refused
 from magpy_core.runner.import_hook import ImportHook
+from magpy_core.runner.loop_progress import LoopProgress
 from magpy_core.runner.loops import Loops
 from magpy_core.runner.monitoring import Monitoring
 from magpy_core.runner.named import NamedRegions
@@ -69,7 +70,8 @@ class _Program:
         self._named = NamedRegions(request["regions"], lambda *defined: self._discovery.wrap(*defined), aliases)
         wanted = os.environ.get("MAGPY_TRAINING_LOOPS") != "0"
         cuts = wanted and request.get("session_factory") == SESSIONS["magpy"]
-        self._loops = Loops(lambda: self._discovery) if cuts else None
+        self._progress = LoopProgress(lambda what, exc: self.monitoring.failed(what, exc))
+        self._loops = Loops(lambda: self._discovery, self._progress) if cuts else None
         self._sources = Sources(self._named, self._loops)
         self.entry.prepare(self._sources.compile, path, at_start)
         _check_torch(request)
@@ -87,6 +89,11 @@ class _Program:
             self._recorder.ended(itself=False)
         self._channel.send({"type": "stopping"})
 
+    def _stepped(self, n: int) -> None:
+        self.monitoring.stepped(n)
+        if (left := self._progress.left_if_due()) is not None:
+            self.monitoring.expect(left)
+
     def run(self) -> None:
         self._install()
         self._channel.send({"type": "started"})
@@ -99,6 +106,7 @@ class _Program:
         if self._recorder is not None:
             self._recorder.ended(itself=not self.clock.stopped)
         if ended is None or self.clock.stopped or isinstance(ended, SystemExit):
+            self.monitoring.await_causes()
             self.monitoring.compile_for_target()
         # Outside the `except`: the program's excepthook must not see an exception being handled.
         if ended is not None:
@@ -127,7 +135,7 @@ class _Program:
     def _install(self) -> None:
         self.monitoring = Monitoring(self._request, self._channel, self.clock)
         self._sources.report_to(self.monitoring.add)
-        self.clock.on_step = self.monitoring.stepped
+        self.clock.on_step = self._stepped
         self._discovery = Discovery(self.monitoring)
         self._recorder = Recorder(self._request["record"]) if self._request.get("record") else None
         if self._recorder is not None:
@@ -220,6 +228,7 @@ class _Program:
         finally:  # whether or not anyone reads the report
             self.monitoring.release()
             self._discovery.release()
+            self._progress.release()
 
     def _end_now(self) -> None:
         """The program continues after the interrupt: flushes its output and ends the process."""
@@ -243,17 +252,16 @@ def _check_torch(request: dict[str, Any]) -> None:
     """Raises Refused if the torch that the program would import is not supported; does not import it."""
     spec = importlib.util.find_spec("torch")
     here = sys.executable
+    low, high = request["torch_versions"]
     if spec is None:
-        raise Refused(
-            f"{here} has no torch: run `{here} -m pip install torch`, or choose another interpreter with --python.", "MP903"
-        )
+        install = f"run `{here} -m pip install 'torch>={low[0]}.{low[1]},<{high[0]}.{high[1]}'`"
+        raise Refused(f"{here} has no torch: {install}, or choose another interpreter with --python.", "MP903")
     folder = os.path.dirname(spec.origin or "")
     try:
         with open(os.path.join(folder, "version.py"), encoding="utf-8") as f:
             found = re.search(r"__version__\s*=\s*['\"]([^'\"]+)['\"]", f.read())
     except OSError:
         return
-    low, high = request["torch_versions"]
     if found is not None and not low <= [int(n) for n in re.findall(r"\d+", found[1])[:2]] < high:
         last = f"{high[0]}.{high[1] - 1}"
         raise Refused(

@@ -23,6 +23,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from magpy_core.runner import naming
+from magpy_core.runner.closures import closure_of
 from magpy_core.runner.import_hook import ImportHook
 from magpy_core.runner.instances import Instances
 from magpy_core.runner.monitoring import Monitoring
@@ -49,6 +50,7 @@ class Discovery:
         self._clock = monitoring.clock
         self._modules = Instances()
         self._optimizers = Instances()
+        self._updates = Instances()  # of optimizers whose closure runs before the region
         self._names: dict[str, int] = {}
         self._keys = itertools.count()
         self._steps_inside = StepsInside()
@@ -148,6 +150,7 @@ class Discovery:
         """Forgets the regions. The program has ended: what is called now runs in eager mode."""
         self._modules.clear()
         self._optimizers.clear()
+        self._updates.clear()
         self._step_functions.release()
         self._wrappers.clear()
         self._local = threading.local()
@@ -263,6 +266,7 @@ class Discovery:
     def _made_region(self, instances: Instances, thing: Any, target: Callable[..., Any], caller: FrameType | None) -> Any:
         is_module = instances is self._modules
         name = type(thing).__name__
+        name = f"{name} (update)" if instances is self._updates else name
         variable = naming.variable_of(thing, caller, method=not is_module)
         defined = (thing.__dict__.get("forward") or type(thing).forward) if is_module else target
         place = naming.definition_of(defined) or naming.call_site(naming.user_frame(caller))
@@ -328,6 +332,8 @@ class Discovery:
                 region = self.find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
             if self._gives_way(region, args, kwargs):
                 region.calls += 1
+                if (closure := closure_of(func, args, kwargs)) is not None:
+                    return self._step_after(closure, func, args[0])
                 region = None
         if region is None and self._ends_call() and (is_outermost or not self._monitoring.active):
             self._clock.calls()
@@ -338,13 +344,38 @@ class Discovery:
             self._local.step = None
         if region is not None and self._gives_way(region, args, kwargs):
             self._has_given_way(region)
+        self._has_stepped(args, is_outermost=is_outermost)
+        return out
+
+    def _step_after(self, closure: Callable[[], Any], func: Callable[..., Any], optimizer: Any) -> Any:
+        """A step that can't be captured with its closure: the model in there is a region, and so is the rest of the step."""
+        import torch
+
+        if self._ends_call():
+            self._clock.calls()
+        self._local.step = _Step(optimizer, self._optimizers.get(optimizer))
+        try:
+            with torch.enable_grad():
+                loss = closure()
+            region = self._updates.get(optimizer)
+            if region is None:
+                region = self.find_or_none(lambda: self._new_region(self._updates, optimizer, func))
+            if region is None:
+                func(optimizer)
+            else:
+                self._call(region, (optimizer,), {})
+        finally:
+            self._local.step = None
+        self._has_stepped((optimizer,), is_outermost=True)
+        return loss
+
+    def _has_stepped(self, args: tuple[Any, ...], *, is_outermost: bool) -> None:
         inside = self._monitoring.in_region()
         self._clock.optimizer_stepped(of=args[0] if args else None, inside=inside)
         if not inside:
             if is_outermost:
                 self._count(lambda: self._step_functions.stepped(args[0]))
             self._clock.check()
-        return out
 
     def _gives_way(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether what the step of ``region`` calls may be regions in its place: the optimizer that it wraps, the model in
@@ -354,6 +385,7 @@ class Discovery:
 
     def _has_given_way(self, region: Any) -> None:
         """``region`` has just been refused: findings that no one need act on any more become facts."""
+        region.times.tally.given_up = "inside"
         if region in self._wrappers:
             region.log.make_facts("the optimizer inside is a region in its place")
         else:
@@ -403,10 +435,10 @@ class Discovery:
         cuts = self._monitoring.cuts_step_functions
         return self._step_region("function", function, name, place, parts, may_be_cut=cuts)
 
-    def name_of_loop(self, function: str) -> str:
-        """A name for a training loop in ``function``, a qualified name."""
+    def name_of_step(self, what: str, function: str) -> str:
+        """A name for a training loop or a closure in ``function``, a qualified name."""
         where = function.rpartition("<locals>.")[2]
-        return self._numbered("training loop" if where == "<module>" else f"training loop of {where}")
+        return self._numbered(what if where == "<module>" else f"{what} of {where}")
 
     def step_in(self, function: FunctionType, name: str, place: tuple[str, int], parts: Sequence[Any]) -> Any:
         """The region, on trial, of a step's statements in a loop or a function; None: not possible."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from magpy_core.findings import Finding, Report
+from magpy_core.findings.explanation import explain
 from magpy_core.runner import bootstrap
 from magpy_core.runner.handle import Program, RunHandle
 from magpy_core.runner.protocol import Message
@@ -98,4 +99,5 @@ def merge_ranks(reports: dict[int, Report], nproc: int) -> Report:
     merged.findings = [
         found if len(ranks[key]) == nproc else replace(found, ranks=tuple(ranks[key])) for key, found in findings.items()
     ]
+    merged.why_not = explain(merged)
     return merged

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -47,15 +46,14 @@ class Program:
         self.has_begun = threading.Event()
         os.set_blocking(commands, False)
 
-    def send_request(self, python: str, process: subprocess.Popen[bytes]) -> None:
+    def send_request(self, process: subprocess.Popen[bytes]) -> None:
         import json
 
-        root = os.path.dirname(os.path.abspath(magpy_core.__file__))
         wanted = {
             **self.request.to_child(),
             "version": magpy_core.__version__,
             "distribution": DISTRIBUTION,
-            "root": root if os.path.abspath(shutil.which(python) or python) == os.path.abspath(sys.executable) else None,
+            "root": os.path.dirname(os.path.abspath(magpy_core.__file__)),
             "python_versions": bootstrap.SUPPORTED_PYTHON,
             "torch_versions": bootstrap.SUPPORTED_TORCH,
         }
@@ -177,7 +175,7 @@ class RunHandle:
                 pump.start()
                 self._pumps.append(pump)
         for program in self._programs:
-            program.send_request(python, self._process)
+            program.send_request(self._process)
         return None
 
     def _connect(self, python: str) -> tuple[list[str], tuple[int, ...]]:
@@ -207,9 +205,9 @@ class RunHandle:
         assert process is not None
         timeout = self.request.timeout
         deadline = None if timeout is None else self._t0 + timeout
-        ended = False
+        ended, extra = False, 0.0
         while listening:
-            wait = 0.5 if deadline is None else min(0.5, max(deadline - self._now(), 0.0))
+            wait = 0.5 if deadline is None else min(0.5, max(deadline + extra - self._now(), 0.0))
             ready, _, _ = select.select(list(listening), [], [], 0.0 if ended else wait)
             for fd in ready:
                 closed, messages = listening[fd].receive()
@@ -221,9 +219,10 @@ class RunHandle:
             if ended and not ready:
                 break  # a process escaped and still holds the pipe: don't wait for it
             ended = process.poll() is not None
+            extra = max(program.collector.extra for program in self._programs) if self._ended == "itself" else 0.0
             if any(program.collector.lowering for program in self._programs):
                 deadline = None  # the limit is the program's, whose code has ended; each compilation has its own
-            if deadline is not None and self._now() >= deadline and not ended:
+            if deadline is not None and self._now() >= deadline + extra and not ended:
                 deadline = self._on_deadline()
         process.wait()
         for pump in self._pumps:

@@ -7,7 +7,7 @@ import weakref
 from types import CodeType, FrameType
 from typing import Any
 
-_Place = tuple[str, CodeType | None, int]
+_Place = tuple[str, str, CodeType | None, int]
 _class_name = type.__dict__["__qualname__"].__get__
 
 
@@ -67,4 +67,7 @@ class Instances:
 
 
 def _place(obj: Any, caller: FrameType | None) -> _Place:
-    return _class_name(type(obj)), caller.f_code if caller else None, caller.f_lasti if caller else -1
+    if caller is None:
+        return _class_name(type(obj)), "", None, -1
+    code = caller.f_code
+    return _class_name(type(obj)), code.co_filename, code, caller.f_lasti  # code of two files may be equal

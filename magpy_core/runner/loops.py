@@ -8,8 +8,9 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from magpy_core.runner.loop_progress import LoopProgress
 from magpy_core.runner.step_bodies import StepBody
-from magpy_core.stretches.loops import cut_loops
+from magpy_core.stretches.loops import cut_loops, trains
 from magpy_core.stretches.originals import cut_codes
 from magpy_core.stretches.stretch import Stretch
 
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 class Loops:
     """Compiles modules so that the bodies of their training loops can be regions."""
 
-    def __init__(self, discovery: Callable[[], Discovery]) -> None:
-        self._discovery = discovery
+    def __init__(self, discovery: Callable[[], Discovery], progress: LoopProgress) -> None:
+        self._discovery, self._progress = discovery, progress
         self._has_torch = False
 
     def cut(self, tree: ast.Module, code: CodeType, filename: str) -> Callable[[CodeType], CodeType]:
         """Cuts the loops in ``tree``, the source of ``code``. Returns what is to be done with its compiled code."""
-        finish = cut_loops(tree, filename, code, self._receiver)[1]
+        finish = cut_loops(tree, filename, code, self._receiver, self._progress.watch)[1]
 
         def finish_and_keep(compiled: CodeType) -> CodeType:
             made = finish(compiled)
@@ -42,7 +43,10 @@ class Loops:
         keep_out_of_dynamo()
 
     def _receiver(self, stretch: Stretch) -> StepBody:
-        name = functools.cache(lambda: self._discovery().name_of_loop(stretch.scope.qualname))
+        what, where = "training loop", stretch.scope.qualname
+        if not trains(stretch.statements):
+            what, where = "closure", where.rpartition(".<locals>.")[0] or "<module>"
+        name = functools.cache(lambda: self._discovery().name_of_step(what, where))
         return StepBody(self._discovery, stretch, name, begins_in_parts=True)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from magpy_core._compat.cpython.own_caches import clear_own_caches
 from magpy_core.findings import Finding, Location, Position, Range, Report
 from magpy_core.findings.details import Details
+from magpy_core.limits import LIMITS
 from magpy_core.regions import provider
 from magpy_core.runner.channel import Forwarder, Listener
 from magpy_core.runner.pace import Pace
@@ -118,6 +119,7 @@ class Monitoring:
             compiled["command"] = self._command()
             compiled["same_random"] = is_compared
             compiled["verify"] = self._request.get("verify", "first")
+            compiled["traces"] = not is_compared and os.environ.get("MAGPY_BISECT") != "0"
         if self.finds_step_functions:
             engine["on_left"] = self.on_left
         return factory(
@@ -153,10 +155,33 @@ class Monitoring:
         except Exception as exc:
             self.failed("MagPy could not report the run's progress", exc)
 
+    def expect(self, seconds_left: float) -> None:
+        """The program goes on for so long at least."""
+        if self.compiles and self.finds_step_functions and self._session is not None and self.active:
+            try:
+                self._session.expect(seconds_left)
+            except Exception as exc:
+                self.failed("MagPy could not foresee the run's length", exc)
+
     def failed(self, what: str, exc: BaseException) -> None:
         """Reports once that the monitor failed; the program runs unmonitored from now on."""
         self.active = False
         self.add("MP901", f"{what} ({type(exc).__name__}: {exc}); the program runs in eager mode.")
+
+    def await_causes(self) -> None:
+        """Waits a while for what causes a difference, if that is being looked for. The program's code has ended; Ctrl-C ends
+        the wait."""
+        session = self._session
+        if not self.compiles or not getattr(session, "is_tracing", False):
+            return
+        self._channel.send({"type": "tracing", "seconds": LIMITS.bisect_at_end})
+        with self._lock:  # who ends the process in the meantime waits for the result
+            try:
+                session.await_causes(LIMITS.bisect_at_end)
+            except KeyboardInterrupt:
+                return
+            except Exception as exc:
+                self.add("MP901", f"MagPy could not find the cause of a difference ({type(exc).__name__}: {exc}).")
 
     def compile_for_target(self) -> None:
         """Compiles what was captured for the request's target, in other processes. The program's code has ended, but not its
@@ -171,7 +196,10 @@ class Monitoring:
                     report = self.report(self._request["entrypoint"])
                     self._channel.send({"type": "captured", "report": report.to_json()})
                 line = self._request.get("target_line")
-                self._kernels = self._session.kernels(
+                from magpy_core.products.targets.kernels import session_kernels
+
+                self._kernels = session_kernels(
+                    self._session,
                     target,
                     (line[0], line[1]) if line else None,
                     lambda done, of: self._channel.send({"type": "lowering", "done": done, "of": of}),
@@ -245,6 +273,7 @@ class Monitoring:
             try:
                 report.regions = [region.summary() for region in self._session.regions]
                 report.step = self._session.step_report() if self.compiles else None
+                report.numerics = getattr(self._session, "numerics", "")  # of MagPy's own sessions
                 report.findings = list(self._session.findings)
                 report.kernels = self._kernels
                 if self.timeline is not None:

@@ -6,7 +6,6 @@ One run after the other, each in a fresh copy of the working folder; their outpu
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import magpy_core
-from magpy_core.runner.bootstrap import WITHOUT_FOLDER
+from magpy_core.runner.bootstrap import engine_command
 from magpy_core.runner.request import SESSIONS, Outcome, Record, RunRequest
 from magpy_core.runner.working_copy import WorkingCopy
 
@@ -25,6 +23,7 @@ RUNS = {
     "eager": "in eager mode",
     "again": "in eager mode again",
     "noise": "in eager mode, with rounding noise",
+    "origin": "compiled again, to find the operation that differs",
 }
 
 
@@ -41,6 +40,10 @@ class PairedRuns:
         script = None if request.script is None else self._work.inside(request.script, request.cwd)
         self.request = replace(request, cwd=str(self._work.path), script=script)
         self.outcomes: dict[str, Outcome] = {}
+        self._between: tuple[int, int] = (
+            0,
+            0,
+        )  # the last step after which states were equal, and the first with a difference
 
     @property
     def why_no_files(self) -> str:
@@ -48,7 +51,7 @@ class PairedRuns:
         return self._work.why_not
 
     def run(self, kind: str) -> Outcome:
-        """Makes a run: ``compiled``, ``eager``, ``again`` or ``noise``. The compiled one is first."""
+        """Makes a run: one of ``RUNS``. The compiled one is first."""
         number = sum(name.startswith("noise") for name in self.outcomes)
         name = f"noise-{number}" if kind == "noise" else kind
         folder = self._base / name
@@ -67,7 +70,10 @@ class PairedRuns:
 
     def _requested(self, kind: str, folder: Path, number: int) -> RunRequest:
         if kind == "compiled":
-            return replace(self.request, mode="run", compile="foreground", record=Record(str(folder)))
+            return replace(self._compiled(folder, 0), record=Record(str(folder)))
+        if kind == "origin":
+            equal, first = self._between
+            return replace(self._compiled(folder, equal), steps=first or self.request.steps, record=Record(str(folder), []))
         written = self._base / "compiled" / "index.json"
         index: dict[str, Any] = (
             json.loads(written.read_text("ascii")) if written.exists() else {"states": {}, "itself": True}
@@ -82,16 +88,23 @@ class PairedRuns:
             record=Record(str(folder), steps, number if kind == "noise" else None),
         )
 
+    def _compiled(self, folder: Path, after: int) -> RunRequest:
+        """A compiled run, which looks for the first difference after a step."""
+        verify = f"origin:{after}:{folder}" if self.request.verify == "first" else self.request.verify
+        return replace(self.request, mode="run", compile="foreground", verify=verify)
+
     def judge(self) -> dict[str, Any]:
         """What can be said of the runs made so far (``RunVerdict.to_json``)."""
-        root = os.path.dirname(os.path.dirname(os.path.abspath(magpy_core.__file__)))
-        source = f"{WITHOUT_FOLDER}sys.path.append({root!r})\nfrom magpy_core.verification.runs.verdict import main\nmain()"
+        judged = "from magpy_core.verification.runs.verdict import main\nmain()"
         done = subprocess.run(
-            [self.request.python or sys.executable, "-c", source, str(self._base)],
+            engine_command(self.request.python or sys.executable, judged, str(self._base)),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=self.request.env,
         )  # fmt: skip
         try:
             found: dict[str, Any] = json.loads(done.stdout)
         except ValueError:
             raise JudgeFailed(f"The runs could not be compared: {done.stderr.strip()[-500:] or done.returncode}.") from None
+        self._between = found["between"]
+        if (origin := found.get("origin")) is not None:
+            origin["where"] = origin["where"].replace(str(self._work.path), str(self._work.folder))
         return found

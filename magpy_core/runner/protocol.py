@@ -84,6 +84,13 @@ class Lowering(TypedDict):
     of: int
 
 
+class TracingMessage(TypedDict):
+    """The program's code has ended, and the run waits for the cause of a difference, at most so many ``seconds``."""
+
+    type: Literal["tracing"]
+    seconds: float
+
+
 class Failed(TypedDict):
     """The run failed; the MP9xx ``code`` determines the outcome. ``place``: the location, if in the user's code."""
 
@@ -113,8 +120,9 @@ class Exit(TypedDict):
 
 
 Message: TypeAlias = (
-    Hello | Phase | Step | FindingMessage | RegionMessage | Compiling | Progress | Captured | Lowering | Failed | Done | Exit
-)
+    Hello | Phase | Step | FindingMessage | RegionMessage | Compiling | Progress | Captured | Lowering | TracingMessage
+    | Failed | Done | Exit
+)  # fmt: skip
 
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "hello": {"pid": (int,)},
@@ -126,6 +134,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "progress": {"rate": (int, float, type(None)), "compiled": (int, float), "step": (dict, type(None))},
     "captured": {"report": (dict,)},
     "lowering": {"done": (int,), "of": (int,)},
+    "tracing": {"seconds": (int, float)},
     "failed": {"code": (str,), "message": (str,), "place": (dict, type(None))},
     "stopping": {},
     "done": {"report": (dict,)},

@@ -30,9 +30,11 @@ class Recorder:
         self._optimizers: list[Any] = []  # kept alive, as are modules: a function's models die before the program ends
         self._roots: list[Any] = []
         self._pending: int | None = None
+        self._before: list[dict[int, Any]] = []  # of each optimizer, its parameters before a step that is saved
+        self._gradients: list[dict[int, Any]] = []  # after it
         self._next, self._bytes, self._last = 1, 0, 0
         self._has_ended = False
-        self._index: dict[str, Any] = {"states": {}, "left_out": [], "error": "", "itself": False, "steps": 0}
+        self._index: dict[str, Any] = {"states": {}, "left_out": [], "error": "", "itself": False, "steps": 0, "updates": {}}
 
     def watch(self, clock: StepClock, discovery: Discovery) -> None:
         told = clock.on_step
@@ -53,14 +55,22 @@ class Recorder:
 
     def _stepped(self, n: int) -> None:
         self._last = n
-        if n in self._steps if self._steps is not None else n >= self._next:
+        if self._is_saved(n):
             self._pending = n
             self._next = 2 * n
+            if self._before:  # a program may drop its gradients before its next step
+                self._gradients = [_copies(optimizer, gradients=True) for optimizer in self._optimizers]
+
+    def _is_saved(self, n: int) -> bool:
+        return n in self._steps if self._steps is not None else n >= self._next
 
     def _before_call(self) -> None:
         if self._pending is not None:
             step, self._pending = self._pending, None
             self._save(step)
+            self._before = []
+        if self._seed is None and not self._before and self._is_saved(self._last + 1):
+            self._before = [_copies(optimizer) for optimizer in self._optimizers]
         if self._noise is not None:
             self._noise.is_on = True
 
@@ -101,6 +111,29 @@ class Recorder:
         file = f"state-{label}.pt"
         torch.save(state, os.path.join(self._folder, file))
         self._index["states"][str(label)] = file
+        if self._before and self._gradients and label != END:
+            self._save_updates(label)
+
+    def _save_updates(self, label: int | str) -> None:
+        """How far the step has moved the parameters of each optimizer, and by which gradients."""
+        import torch
+
+        found, size = [], 0
+        for optimizer, before, gradients in zip(self._optimizers, self._before, self._gradients, strict=False):
+            now = {id(one): one.detach() for one in _parameters(optimizer)}
+            updates = {str(n): now[key] - old for n, (key, old) in enumerate(before.items()) if key in now}
+            kept = {str(n): gradients[key] for n, key in enumerate(before) if key in gradients}
+            # what storing a parameter rounds away
+            sizes = {str(n): float(old.norm()) * torch.finfo(old.dtype).eps for n, old in enumerate(before.values())}
+            found.append({"kind": type(optimizer).__name__, "gradients": kept, "updates": updates, "sizes": sizes})
+            size += sum(one.numel() * one.element_size() for one in (*updates.values(), *kept.values()))
+        self._gradients = []
+        if self._bytes + size > LIMITS.kept_states:
+            return
+        self._bytes += size
+        file = f"updates-{label}.pt"
+        torch.save(found, os.path.join(self._folder, file))
+        self._index["updates"][str(label)] = file
 
     def _write_index(self) -> None:
         with open(os.path.join(self._folder, INDEX), "w", encoding="ascii") as out:
@@ -174,6 +207,18 @@ class Recorder:
 def _parameters(optimizer: Any) -> Iterator[Any]:
     for group in getattr(optimizer, "param_groups", ()):
         yield from group["params"]
+
+
+def _copies(optimizer: Any, *, gradients: bool = False) -> dict[int, Any]:
+    """Of an optimizer's parameters, or of their gradients, by the parameter."""
+    import torch
+
+    found = {}
+    for parameter in _parameters(optimizer):
+        value = parameter.grad if gradients else parameter
+        if _is_plain(value) and value.layout is torch.strided and value.is_floating_point():
+            found[id(parameter)] = value.detach().clone()
+    return found
 
 
 def _is_graph(module: Any) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from magpy_core.targets.devices import DEVICES as DEVICES
-from magpy_core.targets.devices import UnknownTarget as UnknownTarget
-from magpy_core.targets.devices import parse_target as parse_target
+from magpy_core.products.targets.devices import DEVICES as DEVICES
+from magpy_core.products.targets.devices import UnknownTarget as UnknownTarget
+from magpy_core.products.targets.devices import parse_target as parse_target
 
 if TYPE_CHECKING:
     from magpy_core.findings import Report
@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["ok", "failed", "killed", "timeout", "cancelled", "bad
 
 SESSIONS = {
     "magpy": "magpy_core.regions.session:Session",
-    "dynamo": "magpy_core.dynamo.session:DynamoSession",
+    "dynamo": "magpy_core.products.dynamo.session:DynamoSession",
     "eager": "magpy_core.runner.eager_session:EagerSession",
 }
 """The session factory of each engine."""

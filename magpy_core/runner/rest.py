@@ -12,15 +12,11 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from magpy_core.limits import LIMITS
 from magpy_core.runner.steps import StepClock
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_WINDOW = 64  # calls that are looked at in a row
 _COST_S = 100e-6  # of looking at one, with what it calls
-_SHARE = 0.02  # of the program's time, for that
-_SHARE_SERVED = 0.1  # where compiled code serves: whether it pays may depend on it
-_LONGEST_S = 1.0  # without a look
-_MOST = 128 * _WINDOW
 
 
 class Session(Protocol):
@@ -82,19 +78,21 @@ class Rest:
             self.end()
             return
         self._seen += 1
-        if self._seen >= _WINDOW:
+        if self._seen >= LIMITS.discovery_window:
             self._decide()
 
     def _decide(self) -> None:
         seconds, self._seen = perf_counter() - self._since, 0
         session = self._session()
-        share = _WINDOW * _COST_S / max(seconds, 1e-6)
-        if session is not None and share > _SHARE:
+        share = LIMITS.discovery_window * _COST_S / max(seconds, 1e-6)
+        if session is not None and share > LIMITS.discovery_share:
             if session.end_sample():
-                self._begin(min(_MOST, int(_WINDOW * _LONGEST_S / max(seconds, 1e-6))))
-            elif share > _SHARE_SERVED and session.begin_window():
+                self._begin(
+                    min(LIMITS.longest_unwatched, int(LIMITS.discovery_window * LIMITS.discovery_pause / max(seconds, 1e-6)))
+                )
+            elif share > LIMITS.discovery_served and session.begin_window():
                 self._beside = seconds
-                self._begin(_WINDOW)
+                self._begin(LIMITS.discovery_window)
         self._since = perf_counter()
 
     def _begin(self, calls: int) -> None:
@@ -105,9 +103,13 @@ class Rest:
         session = self._session()
         if self._is_resting and session is not None:
             self._clock.add_unobserved(self._modules, self._steps)
-            session.add_unobserved(self._steps if self._clock.has_optimizer else self._modules, self._calls / _WINDOW)
-            if self._beside is not None and self._calls == _WINDOW:
-                session.compared(self._beside / _WINDOW, (self._until - self._since) / _WINDOW)
+            session.add_unobserved(
+                self._steps if self._clock.has_optimizer else self._modules, self._calls / LIMITS.discovery_window
+            )
+            if self._beside is not None and self._calls == LIMITS.discovery_window:
+                session.compared(
+                    self._beside / LIMITS.discovery_window, (self._until - self._since) / LIMITS.discovery_window
+                )
         self.left = self._calls = self._modules = self._steps = self._seen = 0
         self._is_resting, self._beside = False, None
         self._since = perf_counter()

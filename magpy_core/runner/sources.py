@@ -93,7 +93,7 @@ class Sources:
         while self._add is not None and self._failures:
             file, what, error = self._failures.pop(0)
             if isinstance(error, RecursionError):
-                text = f"The {what} in this file are not captured as such: its source is nested too deeply for MagPy."
+                text = f"The {what} in this file are not compiled as a whole: its source is nested too deeply for MagPy."
                 self._add("MP406", text, file=file, hint=_DEEP_HINT)
             else:
                 why = f"{type(error).__name__}: {error}"

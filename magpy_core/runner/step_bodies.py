@@ -1,8 +1,9 @@
-"""Statements that run a whole training step, as a region: the body of a loop, or what is left of a step function.
+"""Statements that run a whole training step, as a region: the body of a loop, or what is left of a step function. So is
+the body of a closure, without the optimizer's step.
 
 If they can't be captured, they are cut where they were refused, and what is left of them that runs both a backward pass and
 an optimizer's step is tried again. If nothing is left, the modules and optimizers in them are the regions. Key types:
-StepBody, StepCut, Steps.
+StepBody, FunctionCut, Steps.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any, Protocol
@@ -21,17 +21,16 @@ from magpy_core._compat.cpython.live_objects import LiveObjects
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.runner.rest import Rest
 from magpy_core.stretches.cells import Entries, Moved, renewed
+from magpy_core.stretches.cut_points import CutPoints, StepCut
 from magpy_core.stretches.cutting import Cutter, covers
 from magpy_core.stretches.functions import cut_code
-from magpy_core.stretches.loops import trains
+from magpy_core.stretches.loops import evaluates, trains
 from magpy_core.stretches.names import has_private_names
 from magpy_core.stretches.seam_clock import CurrentClock, marks
 from magpy_core.stretches.stretch import Stretch, code_of, finished
 
-_LIFETIMES = "MP110"  # of objects with finalizers, which a recording of a part would keep alive
 _OF_THE_OUTSIDE = ("MP103", "MP113")  # whose hints say where the call of the region is
 _bodies: LiveObjects[StepBody] = LiveObjects()
-_VARYING = 3  # captures because of one statement, which is worth no more of them
 
 
 class Steps(Protocol):
@@ -49,48 +48,16 @@ class Steps(Protocol):
 
 
 class _Entry:
-    """The region of a step's statements, and where it was refused."""
+    """The region of a step's statements. ``trial`` None: there is none."""
 
-    def __init__(self, stretch: Stretch, trial: Any) -> None:
-        self._stretch, self.trial = stretch, trial
-        self._variation = Variation(stretch.scope.file, stretch.lines)
-
-    @property
-    def is_refused(self) -> bool:
-        return self.trial is None or self.trial.is_refused
-
-    def obstacles(self) -> dict[int, Any]:
-        found = self.trial.region.log.obstacles if self.trial is not None else []
-        return obstacle_lines(found, self._stretch.scope.file, self._stretch.lines)
-
-    def varying_lines(self) -> list[int]:
-        """The lines of statements because of which the region was captured again and again, if that is news."""
-
+    def __init__(self, stretch: Stretch, trial: Any, clock: CurrentClock) -> None:
         def statement_of(line: int) -> int:
-            return next((one.lineno for one in self._stretch.statements if covers(one, line)), line)
+            return next((one.lineno for one in stretch.statements if covers(one, line)), line)
 
-        return self._variation.lines(self.trial.region, statement_of)
-
-
-class Variation:
-    """Because of which of the ``lines`` of a file a region is captured again and again."""
-
-    def __init__(self, file: str, lines: range) -> None:
-        self._file, self._lines = file, lines
-        self._known = 0
-
-    def lines(self, region: Any, statement_of: Callable[[int], int] = lambda line: line) -> list[int]:
-        """None if that is no news since the last time. ``statement_of``: the first line of the statement at a line."""
-        known = len(region.recompiles) + bool(region.disabled)  # one that is given up instead is not among them
-        if known == self._known:
-            return []
-        self._known = known
-        at: Counter[int] = Counter()
-        for place, number in region.log.varied.items():
-            line = place.range.start.line + 1 if place is not None else 0
-            if place is not None and place.file == self._file and line in self._lines:
-                at[statement_of(line)] += number
-        return [line for line, number in at.items() if number >= _VARYING]
+        self.trial, self.cut = trial, None
+        if trial is not None:
+            points = CutPoints(trial.region, stretch.scope.file, stretch.lines, statement_of)
+            self.cut = StepCut(trial, points, clock)
 
 
 class StepBody:
@@ -107,6 +74,7 @@ class StepBody:
         begins_in_parts: bool = False,
     ) -> None:
         self._steps, self._stretch = steps, stretch
+        self._is_worth = trains if trains(stretch.statements) else evaluates
         self._name, self._parts = name, parts
         self._begins_in_parts = begins_in_parts
         self._entries = Entries(stretch.scope.shared, self._made)
@@ -116,7 +84,7 @@ class StepBody:
         self._clock = CurrentClock()
         _bodies.add(self)
         if stretch.scope.is_module:
-            self._code = self._finished(code_of(stretch, ()), Cutter(stretch.scope, lambda one: False, trains))
+            self._code = self._finished(code_of(stretch, ()), Cutter(stretch.scope, lambda one: False, self._is_worth))
 
     def __matmul__(self, function: FunctionType | None) -> Any:
         if function is None:
@@ -149,42 +117,35 @@ class StepBody:
     def _current(self, function: FunctionType) -> tuple[Moved, _Entry] | None:
         """The entry whose region runs the statements now; None: they run in eager mode, or smaller stretches do."""
         found = self._entries.of(function)
-        return None if found is None or self._is_to_be_cut(found[1], function) else found
+        return found if found is not None and self._serves(found[1], function) else None
 
     def _made(self, moved: Moved) -> _Entry:
         stretch = self._stretch
         count_also(moved.target.__code__, stretch.scope.counted)
         place = (stretch.scope.file, stretch.lines.start)
-        return _Entry(stretch, self._steps().step_in(moved.target, self._name(), place, self._parts))
+        return _Entry(stretch, self._steps().step_in(moved.target, self._name(), place, self._parts), self._clock)
 
-    def _is_to_be_cut(self, entry: _Entry, function: FunctionType) -> bool:
-        if entry.is_refused:
-            self._is_settled = True
-            obstacles = entry.obstacles()
-            if _may_be_cut(obstacles) and self._cut([*obstacles, *entry.varying_lines()], function):
-                self._clock.clock = entry.trial.end()
-            elif entry.trial is not None:
-                entry.trial.give_up([_of_part(finding, self._stretch, line) for line, finding in self._blocking(obstacles)])
-        elif (lines := entry.varying_lines()) and self._cut(lines, function):
-            self._is_settled = True
-            self._clock.clock = entry.trial.end()
-        return self._is_settled
+    def _serves(self, entry: _Entry, function: FunctionType) -> bool:
+        """Whether the entry's region runs the statements; cuts them if it can't."""
+        code = None if entry.cut is None else entry.cut.code(lambda lines: self._cut(lines, function), self._blocking)
+        self._code = code or self._code
+        self._is_settled = entry.cut is None or code is not None or entry.trial.is_refused
+        return not self._is_settled
 
     def _plain(self, function: FunctionType) -> Any:
         if self._code is None:
             return function()
         return renewed(function, self._code, _cells(function, self._code))()
 
-    def _cut(self, seams: Sequence[int], function: FunctionType) -> bool:
-        """From now on, the statements run without those of the lines ``seams``, if what is left holds a whole step."""
+    def _cut(self, seams: Sequence[int], function: FunctionType) -> CodeType | None:
+        """The code of the statements without those of the lines ``seams``, if what is left holds a whole step."""
         if has_private_names(self._stretch.statements):  # the function is compiled by itself
-            return False
+            return None
         body, cutter = self._without(seams)
-        if cutter.stretches:
-            with no_warnings():  # of the source: they have been given
-                code = code_of(self._stretch, function.__code__.co_freevars, body)
-                self._code = self._finished(code, cutter)
-        return bool(cutter.stretches)
+        if not cutter.stretches:
+            return None
+        with no_warnings():  # of the source: they have been given
+            return self._finished(code_of(self._stretch, function.__code__.co_freevars, body), cutter)
 
     def _without(self, seams: Sequence[int]) -> tuple[list[ast.stmt], Cutter]:
         """The statements cut at the lines ``seams``, and what has cut them: its stretches hold a whole step."""
@@ -192,15 +153,14 @@ class StepBody:
         def is_seam(statement: ast.stmt | ast.expr) -> bool:
             return any(covers(statement, line) for line in seams)
 
-        cutter = Cutter(self._stretch.scope, is_seam, trains, timed=True)
-        body = cutter.block(self._stretch.statements, ends_loop=self._stretch.ends_loop) if seams else []
-        return body, cutter
+        cutter = Cutter(self._stretch.scope, is_seam, self._is_worth, timed=True)
+        return cutter.block(self._stretch.statements, ends_loop=self._stretch.ends_loop), cutter
 
-    def _blocking(self, obstacles: dict[int, Any]) -> list[tuple[int, Any]]:
+    def _blocking(self, obstacles: dict[int, Any]) -> list[Any]:
         """Those that no whole step is left without. The others stand in front of a step or behind it: if they were the
         only ones, they would be left out."""
         blocking = [(line, finding) for line, finding in obstacles.items() if not self._without([line])[1].stretches]
-        return blocking or list(obstacles.items())
+        return [_of_part(finding, self._stretch, line) for line, finding in blocking or obstacles.items()]
 
     def _finished(self, code: CodeType, cutter: Cutter) -> CodeType:
         inner = cutter.stretches
@@ -217,44 +177,25 @@ def release_bodies() -> None:
         body.release()
 
 
-def obstacle_lines(findings: Iterable[Any], file: str, lines: range) -> dict[int, Any]:
-    """What statements were refused for: the first of ``findings`` for each of their ``lines``."""
-    found: dict[int, Any] = {}
-    for finding in findings:
-        places = [*finding.path, finding.location]
-        numbers = (place.range.start.line + 1 for place in places if place.file == file)
-        line = next((number for number in numbers if number in lines), None)
-        if line is not None:
-            found.setdefault(line, finding)
-    return found
-
-
-class StepCut:
-    """Cuts a step function, whose region is ``trial``'s, if it is refused, or captured again and again because of one line:
-    what is left of it that runs a whole step is to be a region in place of ``parts``."""
+class FunctionCut:
+    """Cuts a step function, whose region is ``trial``'s: a part of it that runs a whole step is to be a region in place of
+    ``parts``."""
 
     def __init__(self, code: CodeType, trial: Any, parts: Sequence[Any], steps: Steps) -> None:
-        self._code, self._trial, self._parts, self._steps = code, trial, parts, steps
+        self._code, self._parts, self._steps, self._name = code, parts, steps, str(trial.region.name)
         numbers = [number for _, _, number in code.co_lines() if number is not None]
-        self._lines = range(min(numbers), max(numbers) + 1)
-        self._variation = Variation(code.co_filename, self._lines)
+        points = CutPoints(trial.region, code.co_filename, range(min(numbers), max(numbers) + 1))
         self._clock = CurrentClock()
+        self._cut = StepCut(trial, points, self._clock)
 
     def release(self) -> None:
         """The program has ended."""
         self._clock.clock = None
 
     def made(self) -> CodeType | None:
-        """The code with a part of it as a region, if that is news; None: it stays as it is."""
-        varying = self._variation.lines(self._trial.region)
-        if not self._trial.is_refused:
-            return self._without(varying) if varying else None
-        obstacles = obstacle_lines(self._trial.region.log.obstacles, self._code.co_filename, self._lines)
-        seams = [*obstacles, *varying]
-        made = self._without(seams) if seams and _may_be_cut(obstacles) else None
-        if made is None:
-            self._trial.give_up(None)
-        return made
+        """As `StepCut.code`."""
+        code: CodeType | None = self._cut.code(self._without, lambda obstacles: None)
+        return code
 
     def _without(self, seams: Sequence[int]) -> CodeType | None:
         from magpy_core._compat.torch.dynamo import torch_has_compiled  # imports torch: only after the program has
@@ -265,16 +206,11 @@ class StepCut:
             made = cut_code(self._code, seams, self._receiver, is_worth=trains, clock=self._clock)
         if made is not None:
             keep_out([made])
-            self._clock.clock = self._trial.end()
         return made
 
     def _receiver(self, stretch: Stretch) -> StepBody:
-        steps, name = self._steps, str(self._trial.region.name)
+        steps, name = self._steps, self._name
         return StepBody(lambda: steps, stretch, lambda: name, self._parts)
-
-
-def _may_be_cut(obstacles: dict[int, Any]) -> bool:
-    return all(finding.code != _LIFETIMES for finding in obstacles.values())
 
 
 def _of_part(finding: Any, stretch: Stretch, line: int) -> Any:

@@ -21,12 +21,10 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
 from magpy_core._compat.cpython.stand_in import can_stand_in, stand_in
-from magpy_core.runner.step_bodies import StepCut, Steps, release_bodies
+from magpy_core.limits import LIMITS
+from magpy_core.runner.step_bodies import FunctionCut, Steps, release_bodies
 from magpy_core.runner.tracebacks import hide_frames_of, is_ours
 
-_TIMED = 8  # calls of a function that can't be captured
-_FEWEST = 3
-_MADE = 3  # function objects of one code: more of them are made for each call
 _Activation = tuple[int, CodeType]
 
 
@@ -45,7 +43,7 @@ class _Function:
         )
         self.target.__qualname__, self.target.__module__ = function.__qualname__, function.__module__
         self._trial: Any = None
-        self._cut: StepCut | None = None
+        self._cut: FunctionCut | None = None
         self._is_cut = False
         self._between: list[float] = []
         self.calls = 0
@@ -66,7 +64,7 @@ class _Function:
             if self._trial is None:
                 self.restore()
                 return self.target(*args, **kwargs)
-            self._cut = StepCut(self.target.__code__, self._trial, self._finder.parts(self._first), steps)
+            self._cut = FunctionCut(self.target.__code__, self._trial, self._finder.parts(self._first), steps)
         if not self._is_cut and self._trial.may_be_cut:
             steps.find_or_none(self._cut_or_not)
         if self._is_cut:
@@ -88,9 +86,9 @@ class _Function:
         start, within = perf_counter(), self._finder.within
         result = self.target(*args, **kwargs)
         self._between.append(perf_counter() - start - (self._finder.within - within))
-        if len(self._between) >= _FEWEST:
+        if len(self._between) >= LIMITS.fewest_functions:
             self._trial.cost(1e3 * median(self._between))
-        if len(self._between) >= _TIMED:
+        if len(self._between) >= LIMITS.timed_functions:
             self.restore()
         return result
 
@@ -213,7 +211,7 @@ class StepFunctions:
         elif candidate.is_settled:
             pass
         elif candidate.is_called_again:  # and this is the call of another function object
-            if len(candidate.functions) < _MADE:
+            if len(candidate.functions) < LIMITS.most_functions:
                 candidate.functions += self._stand_ins(frame)
         elif optimizer in candidate.optimizers:
             candidate.give_up()  # a second step in the same call: a loop

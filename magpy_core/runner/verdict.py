@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from magpy_core._compat.code_cache import CodeCache, usual_folder
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
+from magpy_core.findings.explanation import explain
+from magpy_core.limits import LIMITS
 from magpy_core.runner.protocol import Captured, Done, Exit, Failed, Message, too_long
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 from magpy_core.runner.tracebacks import is_user
@@ -39,6 +41,7 @@ class Collector:
         self.stopping = False
         self.interrupted = False  # by the user's Ctrl-C
         self.lowering = False  # the program's code has ended; what it captured is compiled for the request's target
+        self.extra = 0.0  # seconds beyond the time limit: the program's code has ended, and the run waits for a cause
         self._captured: Captured | None = None
         self._ended: Ended = "itself"
         self._failed: Failed | None = None
@@ -77,6 +80,8 @@ class Collector:
             self.stopping = True
         elif message["type"] == "lowering":
             self.lowering = True
+        elif message["type"] == "tracing":
+            self.extra = min(max(0.0, message["seconds"]), LIMITS.bisect_at_end)
         elif message["type"] == "captured":
             self._captured = message
         elif message["type"] == "failed" and self._failed is None:
@@ -115,6 +120,7 @@ class Collector:
             text = f"The program crashed and had loaded compiled code: {files} removed; the next run compiles it again."
             own.append(Finding("MP405", text, self._location(None)))
         report.findings += own
+        report.why_not = explain(report)
         remaining: list[Message] = [{"type": "finding", "finding": finding.to_json()} for finding in own]
         remaining.append({"type": "done", "report": report.to_json()})
         exit_code = self._exit["code"] if self._exit else None

@@ -1,6 +1,6 @@
 """How long seams take: the statements, or heads of statements, that are in no stretch because of what was refused there.
 
-Marks around a seam tell the clock when it begins and ends (`magpy seam 3` @ ...). What stretches in it take is not counted.
+Marks around a seam tell the clock when it begins and ends. What stretches in it take is not counted.
 Key types: SeamClock, CurrentClock, Seam; key function: marked.
 """
 
@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 from typing import Any
+
+from magpy_core.stretches.marks import mark, passed
 
 _PREFIX = "magpy seam "
 _numbers = itertools.count(1)
@@ -165,27 +167,17 @@ def head_of(statement: ast.stmt) -> list[ast.expr] | None:
 def marked(seam: Seam, statement: ast.stmt) -> list[ast.stmt]:
     """``statement``, which may have been changed, between marks. A head ends where a block begins, or when what a loop goes
     over is known; and what a function returns is known when its statement ends."""
-    begin, end = _mark(seam.name, statement), _mark(seam.end_name, statement)
+    begin, end = mark(seam.name, statement), mark(seam.end_name, statement)
     made = copy.copy(statement)
     if isinstance(made, ast.Return) and made.value is not None:
-        made.value = _ended(seam, made.value)
+        made.value = passed(seam.end_name, made.value)
         return [begin, made]
     if isinstance(made, ast.For):  # its body may run often
-        made.iter = _ended(seam, made.iter)
+        made.iter = passed(seam.end_name, made.iter)
         return [begin, made]
     for block in _blocks(made):
         block[:] = [copy.deepcopy(end), *block]
     return [begin, made, end]
-
-
-def _ended(seam: Seam, value: ast.expr) -> ast.expr:
-    """``value``, with a mark of the seam's end when it is known."""
-    # in a tuple: an operator can't give NotImplemented
-    ended = ast.BinOp(ast.Constant(seam.end_name), ast.MatMult(), ast.Tuple([value], ast.Load()))
-    made = ast.Subscript(ended, ast.Constant(0), ast.Load())
-    for node in (made, ended, ended.left, ended.right, made.slice):
-        ast.copy_location(node, value)
-    return made
 
 
 def _blocks(made: ast.stmt) -> Iterator[list[ast.stmt]]:
@@ -200,12 +192,3 @@ def _blocks(made: ast.stmt) -> Iterator[list[ast.stmt]]:
         for case in made.cases:
             case.body = list(case.body)
             yield case.body
-
-
-def _mark(name: str, statement: ast.stmt) -> ast.stmt:
-    mark = ast.Expr(ast.BinOp(ast.Constant(name), ast.MatMult(), ast.Constant(None)))
-    for node in ast.walk(mark):
-        if "lineno" in node._attributes:
-            ast.copy_location(node, statement)
-            node.end_lineno, node.end_col_offset = statement.lineno, statement.col_offset + 1  # type: ignore[attr-defined]
-    return mark

@@ -22,7 +22,7 @@ class Copies:
         self.inputs = inputs
         tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
         sizes = {storage_key(inputs[i]): inputs[i].untyped_storage().nbytes() for i in tensors}
-        most = LIMITS.verify_memory * _free_memory() / 2  # of two runs
+        most = LIMITS.verify_memory * free_memory() / 2  # of two runs
         self.written = tensors if sum(sizes.values()) <= most else sorted(set(written).intersection(tensors))
         self._memory = {storage_key(inputs[i]) for i in self.written}
         copied = sum(sizes[key] for key in self._memory)
@@ -55,7 +55,7 @@ class Copies:
             return [copy(value) if isinstance(value, torch.Tensor) else value for value in self.inputs]
 
 
-def _free_memory() -> float:
+def free_memory() -> float:
     """Bytes that the system can still give; infinite where it does not tell."""
     with suppress(OSError, ValueError, IndexError), open("/proc/meminfo", encoding="ascii") as file:
         return next(1024.0 * int(line.split()[1]) for line in file if line.startswith("MemAvailable"))

@@ -157,7 +157,8 @@ def units(tensor: torch.Tensor, number: float) -> float:
     values = _as_double(tensor).abs()
     finite = values[torch.isfinite(values)]
     scale = float(finite.max()) if finite.numel() else 0.0
-    return number * torch.finfo(tensor.dtype).eps * scale + float(torch.finfo(tensor.dtype).tiny)
+    kind = torch.finfo(tensor.dtype)
+    return float(number * kind.eps * max(scale, kind.tiny))  # below ``tiny``, places stay as they are
 
 
 def _root_mean_square(apart: torch.Tensor) -> float:

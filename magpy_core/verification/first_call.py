@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.fx_targets import printable_targets
 from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.torch.torch_state import (
     get_modes,
@@ -33,12 +34,14 @@ from magpy_core.verification.noise import Noisy
 @dataclass(frozen=True)
 class Verdict:
     """What was found in so many ``seconds``: a ``difference``; why nothing could be compared (``unchecked``); or that both
-    are the same, up to rounding. ``apart``: the largest difference of an element, as a part of its tensor's largest."""
+    are the same, up to rounding. ``apart``: the largest difference of an element, as a part of its tensor's largest.
+    ``losses``: the loss that the graph computes, or its only number, in eager mode and by compiled code."""
 
     seconds: float
     difference: Difference | None = None
     unchecked: str = ""
     apart: float = 0.0
+    losses: tuple[float, float] | None = None
 
 
 def check(
@@ -55,7 +58,7 @@ def check(
     draws eager mode's numbers. ``strict``: they must be the same bit by bit."""
     start = time.perf_counter()
     try:
-        verdict = Verdict(0.0, unchecked=_refusal(gm, inputs))
+        verdict = Verdict(0.0, unchecked=refusal(gm, inputs))
         if not verdict.unchecked:
             changes = {*written, *written_positions(gm.graph)}
             verdict = _checked(gm, compiled, Copies(inputs, changes), same_random=same_random, strict=strict)
@@ -64,7 +67,7 @@ def check(
     return replace(verdict, seconds=time.perf_counter() - start)
 
 
-def _refusal(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
+def refusal(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
     """Why the graph is not to be run once more; empty if it may be."""
     if around := foreign():
         return f"{around} would see it"
@@ -87,28 +90,38 @@ def _refusal(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
     return ""
 
 
+def runnable(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy that runs operator by operator. To be called by ``forward``: fx prints errors of other calls."""
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    copy = with_checkpoints(torch.fx.GraphModule(gm, graph))
+    printable_targets(copy)
+    return copy
+
+
 def _checked(
     gm: torch.fx.GraphModule, compiled: Callable[[list[Any]], Any], copies: Copies, *, same_random: bool, strict: bool
 ) -> Verdict:
-    graph = torch.fx.Graph()
-    graph.output(graph.graph_copy(gm.graph, {}))
-    reference = with_checkpoints(torch.fx.GraphModule(gm, graph))
-    # a graph with a backward pass has used up the history of what it returns
-    differentiates = all(node.target is not torch.autograd.grad for node in gm.graph.nodes)
+    reference = runnable(gm)
+    # a graph with a backward pass may have used up the history of what it returns
+    used_up = any(node.target is torch.autograd.grad for node in gm.graph.nodes)
+    live: frozenset[str] | None = None
 
     def values(run: Callable[[list[Any]], Any], inputs: list[Any], seed: int = 0) -> Values:
+        nonlocal live
         found, leaves = _values(run, inputs, copies.written)
-        if differentiates:
-            found |= _gradients(found, leaves, seed)
+        if used_up and live is None:  # in eager mode, which is first
+            live = frozenset(what for what, root in roots_among(found).items() if is_live(root, [*leaves.values()]))
+        found |= _gradients(found, leaves, seed, live)
         return Values({what: value.detach() if isinstance(value, torch.Tensor) else value for what, value in found.items()})
 
     with preserve_torch_state(), no_warnings():  # the recorded call has given them
         torch.set_autocast_cache_enabled(False)  # it would keep the copies
         streams = random_streams()
-        eager = values(lambda inputs: reference(*inputs), copies.made())
+        eager = values(lambda inputs: reference.forward(*inputs), copies.made())
         after = random_streams()
         if not same_random and not same_streams(streams, after):
-            return Verdict(0.0, unchecked="it draws other random numbers than eager mode")
+            return Verdict(0.0, unchecked="it uses other random numbers than eager mode")
         restore_streams(streams)
         code = values(compiled, copies.made())
         if not same_streams(after, random_streams()):
@@ -120,7 +133,22 @@ def _checked(
             inputs = copies.made(interpreter)
             return values(lambda given: interpreter.run(*given), inputs, seed + 1)
 
-        return Verdict(0.0, difference(eager, code, None if strict else noisy), apart=apart(eager, code))
+        found = difference(eager, code, None if strict else noisy)
+        return Verdict(0.0, found, apart=apart(eager, code), losses=_losses(gm, eager, code))
+
+
+def _losses(gm: torch.fx.GraphModule, eager: Values, compiled: Values) -> tuple[float, float] | None:
+    """Of the result that a backward pass in the graph begins with, or of the first result that is one number."""
+    output = gm.graph.output_node().args[0]
+    results = list(output) if isinstance(output, list | tuple) else [output]
+    begun = [node.all_input_nodes[:1] for node in gm.graph.find_nodes(op="call_function", target=torch.autograd.grad)]
+    roots = [i for i, node in enumerate(results) if any(node in first for first in begun)]
+    for index in (*roots, *range(len(results))):
+        one, other = (values.named.get(f"result {index}") for values in (eager, compiled))
+        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and one.numel() == other.numel() == 1:
+            if one.is_floating_point() and other.is_floating_point():
+                return float(one), float(other)
+    return None
 
 
 def _values(
@@ -138,9 +166,27 @@ def _values(
     return named | {f"written input {i}": kept[i] for i in written}, leaves
 
 
-def _gradients(found: Mapping[str, Any], leaves: Mapping[int, torch.Tensor], seed: int) -> dict[str, Any]:
-    """Of the ``leaves``. The backward pass starts with random gradients, which are nearly the same by any ``seed``."""
-    roots = [t for t in found.values() if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
+def roots_among(found: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """What can be differentiated, as far as it tells itself."""
+    tensors = {what: value for what, value in found.items() if isinstance(value, torch.Tensor)}
+    return {what: tensor for what, tensor in tensors.items() if tensor.requires_grad and tensor.grad_fn is not None}
+
+
+def is_live(root: torch.Tensor, leaves: Sequence[torch.Tensor]) -> bool:
+    """Whether ``root`` can be differentiated indeed: no backward pass has used up its history."""
+    try:
+        torch.autograd.grad([root], leaves, [torch.ones_like(root)], retain_graph=True, allow_unused=True)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _gradients(
+    found: Mapping[str, Any], leaves: Mapping[int, torch.Tensor], seed: int, live: Collection[str] | None
+) -> dict[str, Any]:
+    """Of the ``leaves``. The backward pass starts with random gradients, which are nearly the same by any ``seed``.
+    ``live``: the names of what it starts with; None: with all that can be differentiated."""
+    roots = [root for what, root in roots_among(found).items() if live is None or what in live]
     if not roots or not leaves:
         return {}
     with torch.autocast("cpu", enabled=False):  # as in the program, whose backward pass is outside of the call

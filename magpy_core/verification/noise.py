@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.operator_schemas import combines_elements
+from magpy_core._compat.torch.operator_schemas import combines_elements, is_mutable
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core.backends.sharing import changed, written
 from magpy_core.limits import LIMITS
 from magpy_core.opgraph.functions import operator_name
+from magpy_core.verification.inside import NoisyInside, may_look_inside
+
+#: Operations that round to another type, or change nothing: every correct computation rounds as they do.
+_CONVERSIONS = frozenset(
+    {"to", "type", "type_as", "half", "bfloat16", "float", "double", "_to_copy", "convert_element_type"}
+)
 
 
 class Noisy(torch.fx.Interpreter):
@@ -27,28 +34,35 @@ class Noisy(torch.fx.Interpreter):
     def __init__(self, gm: torch.fx.GraphModule, seed: int) -> None:
         super().__init__(gm)
         self._generator = torch.Generator().manual_seed(seed)
+        self._inside = NoisyInside(self._generator)
 
     def run_node(self, n: torch.fx.Node) -> Any:
-        result = super().run_node(n)
+        with self._inside if may_look_inside(n.target) else nullcontext():
+            result = super().run_node(n)
         if n.op not in ("call_function", "call_method"):
             return result
         given = _tensors(self.map_nodes_to_values([node for node in n.all_input_nodes], n))
         memory = {storage_key(value) for value in given}
-        writes = bool(changed(n))
-        summands = summands_of([*given, *_tensors([result])])
+        writes = bool(changed(n)) or is_mutable(n)
+        summands, exact = summands_of([*given, *_tensors([result])]), _name(n) in _CONVERSIONS
 
         def after(value: Any) -> Any:
-            return self._after(value, memory, summands, writes=writes) if isinstance(value, torch.Tensor) else value
+            if not isinstance(value, torch.Tensor):
+                return value
+            return self._after(value, memory, summands, writes=writes, exact=exact)
 
         return type(result)(map(after, result)) if type(result) in (list, tuple) else after(result)
 
     def fetch_args_kwargs_from_env(self, n: torch.fx.Node) -> tuple[Any, Any]:
         """What an operation adds up has noise before that: its result has no trace of summands that cancel."""
         args, kwargs = super().fetch_args_kwargs_from_env(n)
-        if n.op not in ("call_function", "call_method") or changed(n) or not combines_elements(operator_name(n)):
+        name = _name(n)
+        if n.op not in ("call_function", "call_method") or changed(n) or is_mutable(n):
+            return args, kwargs
+        if name in _CONVERSIONS or not combines_elements(name):
             return args, kwargs
         units = units_of_each(summands_of(_tensors(self.map_nodes_to_values([node for node in n.all_input_nodes], n))))
-        kept = set(written(n))  # running statistics
+        kept = {*written(n), *_statistics(n)}
 
         def load(node: torch.fx.Node) -> Any:
             value = self.env[node]
@@ -58,11 +72,11 @@ class Noisy(torch.fx.Interpreter):
 
         return torch.fx.node.map_arg(n.args, load), torch.fx.node.map_arg(n.kwargs, load)
 
-    def _after(self, result: torch.Tensor, memory: set[int], summands: int, *, writes: bool) -> torch.Tensor:
+    def _after(self, result: torch.Tensor, memory: set[int], summands: int, *, writes: bool, exact: bool) -> torch.Tensor:
         is_new = storage_key(result) not in memory
         if not is_noisy(result) or (result.requires_grad and (result.is_leaf or not is_new)) or not (is_new or writes):
             return result
-        noise = self.noise(result)
+        noise = torch.full_like(result, -0.0) if exact else self.noise(result)
         if result.requires_grad:
             result = result + noise
             result.register_hook(lambda gradient: self._backward(gradient, summands))
@@ -92,7 +106,9 @@ class Noisy(torch.fx.Interpreter):
         number."""
         value = tensor.detach()
         random = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).mul_(2).sub_(1).to(value.dtype)
-        return self._of(value, value * random * max(torch.finfo(value.dtype).eps, units * self._eps(value)))
+        kind = torch.finfo(value.dtype)
+        last_places = value.abs().clamp_min_(kind.tiny) * max(kind.eps, units * self._eps(value))
+        return self._of(value, random * last_places)
 
     @staticmethod
     def _eps(value: torch.Tensor) -> float:
@@ -101,7 +117,22 @@ class Noisy(torch.fx.Interpreter):
 
     @staticmethod
     def _of(value: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        return torch.where(torch.isfinite(value) & (value != value.round()), noise, torch.zeros_like(noise))
+        # adding a negative zero changes nothing, not even the sign of a zero
+        return torch.where(torch.isfinite(value) & (value != value.round()), noise, torch.full_like(noise, -0.0))
+
+
+def _name(node: torch.fx.Node) -> str:
+    """Of the operator, without that of its overload: ``_to_copy`` of ``_to_copy.default``."""
+    return operator_name(node).partition(".")[0]
+
+
+def _statistics(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """What follows the input, and the gradient, of a normalization in ATen: among it are running statistics, which it writes
+    without a word in its schema."""
+    if not isinstance(node.target, torch._ops.OpOverload) or "norm" not in (name := _name(node)):
+        return []
+    read = node.args[: 2 if "backward" in name else 1]
+    return [one for one in node.all_input_nodes if one not in read]
 
 
 def summands_of(tensors: Sequence[torch.Tensor]) -> int:

@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core.limits import LIMITS
 from magpy_core.verification.smallest import Part, explained
 
 _MADE = {True: "torch.randn({size}, dtype={dtype})", False: "torch.randint({low}, {high}, ({size},), dtype={dtype})"}
@@ -55,13 +56,17 @@ def wide(tensor):
 
 
 for number, (one, other) in enumerate(zip(eager, compiled, strict=True)):
+    at = number - len(eager) + {taken}
+    what = f"input {{at}}, after the call" if at >= 0 else f"result {{number}}"
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        print(f"{{what}}: {{other.dtype}} of shape {{[*other.shape]}}, not {{one.dtype}} of shape {{[*one.shape]}}")
+        differs = True
+        continue
     if not one.numel():
         continue
     one, other = wide(one), wide(other)
     same = (one == other) | (one.isnan() & other.isnan())
     apart = torch.where(same, 0.0, (one - other).abs()).max().item()
-    at = number - len(eager) + {taken}
-    what = f"input {{at}}, after the call" if at >= 0 else f"result {{number}}"
     print(f"{{what}}: largest difference {{apart:.3g}}, largest element {{one.abs().max().item():.3g}}")
     differs = differs or not apart <= allowed[number]
 print("they differ" if differs else "they do not differ")
@@ -71,16 +76,19 @@ sys.exit(int(differs))
 
 @dataclass(frozen=True)
 class Reproducer:
-    """``is_confirmed``: it has been run, and torch alone gives another result, too. ``has_data``: beside it lies a file with
-    the program's own tensors, because random ones do not show it."""
+    """``has_data``: beside it lies a file with the program's own tensors, because random ones do not show it."""
 
     path: Path
-    is_confirmed: bool
     has_data: bool
+
+    def is_confirmed(self) -> bool:
+        """Whether the file says that they differ, in a process without MagPy."""
+        return _is_confirmed(self.path)
 
 
 def write(part: Part, folder: Path, differs: Callable[[Sequence[Any]], bool]) -> Reproducer:
-    """``differs``: whether compiled code of the part differs for such inputs. Raises OSError."""
+    """``differs``: whether compiled code of the part differs for such inputs. Raises OSError: also if the program's tensors,
+    which would have to be saved, are too large."""
     folder.mkdir(parents=True, exist_ok=True)
     path = _free(folder)
     memory = [storage_key(value) for value in part.inputs]
@@ -89,6 +97,9 @@ def write(part: Part, folder: Path, differs: Callable[[Sequence[Any]], bool]) ->
         inputs = _described(part.inputs)
     else:
         made = None
+        size = sum({storage_key(value): value.untyped_storage().nbytes() for value in part.inputs}.values())
+        if size > LIMITS.reproducer_bytes:
+            raise OSError(f"the tensors that it takes have {size / 2**20:,.0f} MiB")
         torch.save([value.detach() for value in part.inputs], path.with_suffix(".pt"))
         inputs = f'torch.load(__file__.removesuffix(".py") + ".pt", weights_only=True)  # of {len(memory)} tensors'
     path.write_text(
@@ -105,8 +116,7 @@ def write(part: Part, folder: Path, differs: Callable[[Sequence[Any]], bool]) ->
         ),
         encoding="utf-8",
     )
-    written = Reproducer(path, is_confirmed=False, has_data=path.with_suffix(".pt").exists())
-    return replace(written, is_confirmed=_is_confirmed(path))
+    return Reproducer(path, has_data=path.with_suffix(".pt").exists())
 
 
 def _free(folder: Path) -> Path:
@@ -153,7 +163,6 @@ def _random(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
 
 
 def _is_confirmed(path: Path) -> bool:
-    """Whether the file says so, in a process without MagPy."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAGPY_")}
     try:
         done = subprocess.run(

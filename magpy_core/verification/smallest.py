@@ -10,10 +10,10 @@ compiler makes one kernel of several operations, they differ together only, and 
 from __future__ import annotations
 
 import operator
-import time
+import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,11 +24,12 @@ from magpy_core._compat.torch.operators_trace import trace_operators, untraced
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import preserve_torch_state, random_streams, restore_streams
 from magpy_core.limits import LIMITS
+from magpy_core.opgraph.functions import operator_name
+from magpy_core.opgraph.places import place
 from magpy_core.verification.copies import Copies
-from magpy_core.verification.difference import elementwise, units
-from magpy_core.verification.first_call import check
+from magpy_core.verification.difference import Difference, elementwise, units
+from magpy_core.verification.first_call import check, is_live, roots_among, runnable
 from magpy_core.verification.noise import Noisy
-from magpy_core.verification.wording import place
 
 #: Compiles a graph for inputs; what it returns takes them as a list.
 Compile = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[[list[Any]], Any]]
@@ -38,41 +39,66 @@ Compile = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[[list[Any]], 
 class Part:
     """``graph``: of ATen operations; ``inputs``: for which compiled code differs from eager mode; ``written``: positions of
     those that may be written through others. ``of``: how many operations the whole graph has; ``lines``: the program's, as
-    far as known."""
+    far as known; ``difference``: the largest."""
 
     graph: torch.fx.GraphModule
     inputs: tuple[Any, ...]
     written: tuple[int, ...]
     of: int
     lines: tuple[str, ...]
+    difference: Difference | None = None
 
     @property
     def operations(self) -> list[str]:
-        return [str(node.target) for node in self.graph.graph.nodes if _computes(node)]
+        return [
+            str(node.target) if isinstance(node.target, torch._ops.OpOverload) else operator_name(node)
+            for node in self.graph.graph.nodes
+            if computes(node)
+        ]
 
 
-def smallest_part(gm: torch.fx.GraphModule, inputs: Sequence[Any], compile_part: Compile) -> Part | None:
+def smallest_part(
+    gm: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    compile_part: Compile,
+    on_smaller: Callable[[Part], object] = lambda part: None,
+) -> Part | None:
     """None if the operations, one after the other, do not differ from their compiled code: then it is not the compiler that
-    differs, but what the graph was made from."""
-    end = time.monotonic() + LIMITS.bisect_seconds
+    differs, but what the graph was made from. ``on_smaller``: called with each smaller part that differs."""
+    end = _used() + LIMITS.bisect_seconds
     with preserve_torch_state():
-        flat, given = _operations_of(gm, inputs)
-        nodes = [node for node in flat.graph.nodes if node.op not in ("placeholder", "output")]
-        search = _Search(flat, nodes, given, compile_part)
-        if not nodes or not search.differs(0, len(nodes)):
-            return None
-        last = search.first(range(1, len(nodes)), lambda stop: search.differs(0, stop), end, len(nodes))
-        # the shortest part is found from its end: the later it begins, the shorter it is
-        back = search.first(range(1, last), lambda size: search.differs(last - size, last), end, last)
-        return search.part(last - back, last)
+        found = _smallest(*operations_of(gm, inputs), compile_part, on_smaller, end)
+        if found is None and all(isinstance(value, torch.Tensor) for value in inputs):
+            # operators that compilers take apart in another way than torch does it when they are traced here
+            given = Copies(inputs, range(len(inputs))).made()
+            found = _smallest(runnable(gm), [one.detach() for one in given], compile_part, on_smaller, end)
+        return found
 
 
-def _operations_of(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
+def _smallest(
+    flat: torch.fx.GraphModule,
+    given: list[torch.Tensor],
+    compile_part: Compile,
+    on_smaller: Callable[[Part], object],
+    end: float,
+) -> Part | None:
+    """Of the operations of ``flat``, which take ``given``."""
+    nodes = [node for node in flat.graph.nodes if node.op not in ("placeholder", "output")]
+    search = _Search(flat, nodes, given, compile_part, on_smaller)
+    if not nodes or not search.differs(0, len(nodes)):
+        return None
+    last = search.first(range(1, len(nodes)), lambda stop: search.differs(0, stop), end, len(nodes))
+    # the shortest part is found from its end: the later it begins, the shorter it is
+    back = search.first(range(1, last), lambda size: search.differs(last - size, last), end, last)
+    return replace(search.part(last - back, last), difference=search.difference(last - back, last))
+
+
+def operations_of(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
     """The ATen operations of ``gm`` and of a backward pass through its results, as a graph of the tensors among ``inputs``,
     and these tensors without history."""
     positions = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
     copies = Copies(inputs, positions)
-    differentiates = all(node.target is not torch.autograd.grad for node in gm.graph.nodes)
+    used_up = any(node.target is torch.autograd.grad for node in gm.graph.nodes)
     leaves = {i for i in positions if inputs[i].requires_grad}
 
     def run(*tensors: torch.Tensor) -> Any:
@@ -80,8 +106,12 @@ def _operations_of(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[tor
         for position, tensor in zip(positions, tensors, strict=True):
             values[position] = tensor
         results = [value for value in _Placed(gm).run(*values) if isinstance(value, torch.Tensor)]
-        if differentiates and (roots := [one for one in results if one.requires_grad and one.grad_fn is not None]):
-            wanted = [values[i] for i in positions if i in leaves]
+        wanted = [values[i] for i in positions if i in leaves]
+        roots = list(roots_among({str(i): one for i, one in enumerate(results)}).values())
+        if used_up:
+            with untraced():
+                roots = [one for one in roots if is_live(one, wanted)]
+        if roots and wanted:
             found = torch.autograd.grad(roots, wanted, [torch.ones_like(one) for one in roots], allow_unused=True)
             results += [gradient for gradient in found if gradient is not None]
         return tuple(one.detach() for one in results)
@@ -133,24 +163,43 @@ def explained(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[float]:
     return [LIMITS.noise_factor * by_noise + one for by_noise, one in zip(largest, few, strict=True)]
 
 
-def _computes(node: torch.fx.Node) -> bool:
-    """Whether it is an operation, and not one of the results of another."""
-    return node.op == "call_function" and node.target is not operator.getitem
+def _used() -> float:
+    """Processor seconds of this process and of those that it has waited for, as C++ compilers."""
+    return sum(os.times()[:4])
+
+
+def computes(node: torch.fx.Node) -> bool:
+    """Whether it is an operation, and not one of the results of another, nor a constant."""
+    is_call = node.op in ("call_function", "call_method") and node.target is not operator.getitem
+    return is_call and not _is_constant(node)
+
+
+def _is_constant(node: torch.fx.Node) -> bool:
+    """Whether it makes a tensor of numbers that the trace has."""
+    if node.target in ("reshape", torch.ops.aten.lift_fresh_copy.default):
+        return all(map(_is_constant, node.all_input_nodes))
+    return node.target is torch.tensor
 
 
 class _Search:
     def __init__(
-        self, flat: torch.fx.GraphModule, nodes: list[torch.fx.Node], inputs: list[torch.Tensor], compile_part: Compile
+        self,
+        flat: torch.fx.GraphModule,
+        nodes: list[torch.fx.Node],
+        inputs: list[torch.Tensor],
+        compile_part: Compile,
+        on_smaller: Callable[[Part], object],
     ) -> None:
         self._flat, self._nodes, self._inputs, self._compile = flat, nodes, inputs, compile_part
-        self._known: dict[tuple[int, int], bool] = {}
+        self._on_smaller, self._smallest = on_smaller, len(nodes) + 1
+        self._known: dict[tuple[int, int], Difference | None] = {}
 
     @staticmethod
     def first(sizes: range, holds: Callable[[int], bool], end: float, largest: int) -> int:
         """The smallest of ``sizes`` for which it ``holds``, if it does for all larger ones; ``largest`` if for none. When
         the time is up, the smallest that is known."""
         low, high = sizes.start, largest
-        while low < high and time.monotonic() < end:
+        while low < high and _used() < end:
             middle = (low + high) // 2
             if holds(middle):
                 high = middle
@@ -160,17 +209,24 @@ class _Search:
 
     def differs(self, start: int, stop: int) -> bool:
         """Whether compiled code of these operations differs. What can't be run alone, or compiled, does not."""
+        return self.difference(start, stop) is not None
+
+    def difference(self, start: int, stop: int) -> Difference | None:
         if (start, stop) not in self._known:
-            self._known[start, stop] = self._differs(start, stop)
+            self._known[start, stop] = self._difference(start, stop)
         return self._known[start, stop]
 
-    def _differs(self, start: int, stop: int) -> bool:
+    def _difference(self, start: int, stop: int) -> Difference | None:
         try:
             part = self.part(start, stop)
             code = self._compile(part.graph, part.inputs)
         except Exception:  # of a part that is none by itself, or that the compiler refuses
-            return False
-        return check(part.graph, code, part.inputs, part.written, same_random=True).difference is not None
+            return None
+        found = check(part.graph, code, part.inputs, part.written, same_random=True).difference
+        if found is not None and stop - start < self._smallest:
+            self._smallest = stop - start
+            self._on_smaller(replace(part, difference=found))
+        return found
 
     def part(self, start: int, stop: int) -> Part:
         """Raises ValueError if it would take or give several values as one."""
@@ -191,7 +247,7 @@ class _Search:
         lines = dict.fromkeys(str(node.meta["stack_trace"]) for node in inside if node.meta.get("stack_trace"))
         memory = [storage_key(value) for value in inputs]
         shared = tuple(i for i, key in enumerate(memory) if memory.count(key) > 1)
-        return Part(gm, inputs, shared, sum(map(_computes, self._nodes)), tuple(lines))
+        return Part(gm, inputs, shared, sum(map(computes, self._nodes)), tuple(lines))
 
     def _values(self, start: int) -> dict[torch.fx.Node, Any]:
         """What the operations before ``start`` have left, in eager mode."""

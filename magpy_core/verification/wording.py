@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import linecache
 from dataclasses import dataclass
 
 import torch.fx
 
-from magpy_core.findings import Location, Position, Range
-from magpy_core.monitor.positions import site_location, text_at
+from magpy_core.findings import Location
+from magpy_core.monitor.positions import text_at
 from magpy_core.opgraph.functions import operator_name
+from magpy_core.opgraph.places import place
 from magpy_core.opgraph.segments import Segment
+from magpy_core.verification.cause import Cause
 from magpy_core.verification.difference import Difference
 
 
@@ -18,6 +19,7 @@ from magpy_core.verification.difference import Difference
 class Description:
     text: str
     location: Location | None  # None: no line of the program is known to have computed it
+    cause: Cause | None = None
 
 
 def describe(found: Difference, segment: Segment, *, has_served: bool = False) -> Description:
@@ -38,16 +40,20 @@ def describe(found: Difference, segment: Segment, *, has_served: bool = False) -
     )
 
 
-def place(node: torch.fx.Node) -> Location | None:
-    """The program's own line: of the operation, or of the call into a library that it is in."""
-    site, user = node.meta.get("magpy_site"), node.meta.get("magpy_user")
-    location = None if site is None else site_location(site)
-    if user is None or (location is not None and location.file == user[0]):
-        return location
-    file, line = str(user[0]), int(user[1])
-    text = linecache.getline(file, line).rstrip("\n")
-    start = len(text) - len(text.lstrip())
-    return Location(file, Range(Position(line - 1, start), Position(line - 1, max(len(text), start + 1))))
+def describe_recorded(found: Difference, node: torch.fx.Node | None) -> Description:
+    """``found`` between the recorded graph and the program; ``node``: the operation, if known."""
+    location = None if node is None else place(node)
+    what = f"`{text_at(location)}`" if location is not None and text_at(location) else found.what
+    operator = "" if node is None or node.op == "placeholder" else operator_name(node)
+    computed = f", computed by `{operator}`" if operator else ""
+    return Description(
+        f"The graph that MagPy has recorded gives another value than the program for {what}{computed}: it {found.text}. "
+        "It is not compiled, and nothing has changed.",
+        location,
+        Cause(
+            "MagPy's recording is wrong: please report it to MagPy.", (operator,) if operator else (), found.largest, "MagPy"
+        ),
+    )
 
 
 def _node(what: str, segment: Segment) -> torch.fx.Node | None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psutil
@@ -125,6 +126,9 @@ async def test_the_fixed_script_checks_clean_and_compiled_code_agrees(tmp_path: 
         verified = await call(client, "verify", script="sub/train.py", steps=30, every=2)
         assert verified["verdict"] == "agrees" and verified["compared"] > 3 and verified["differ"] == 0
         assert sum(region.get("compared", 0) for region in verified["regions"]) == verified["compared"]
+        whole = await call(client, "verify", script="sub/train.py", steps=12, whole=True)
+        assert whole["verdict"] == "agrees" and whole["summary"][0].startswith("Equal"), whole
+        assert "differences" not in whole and whole["steps"] == 12
 
 
 @pytest.mark.slow
@@ -150,8 +154,14 @@ def _are_gone(pids: Path) -> bool:
 
 
 @pytest.mark.asyncio
-async def test_a_cancelled_call_ends_the_programs_processes(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(SLEEPS)
+@pytest.mark.parametrize(
+    ("tool", "more", "doing"),
+    [("check", {}, ("starting Python", "running the program")), ("verify", {"whole": True}, ("run 1: compiled",))],
+)
+async def test_a_cancelled_call_ends_the_programs_processes(
+    tool: str, more: dict[str, Any], doing: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(f"import os; os.chdir({str(tmp_path)!r})\n{SLEEPS}")
     pids, heard = tmp_path / "pids", list[tuple[float, str]]()
 
     async def hear(seconds: float, total: float | None, what: str | None) -> None:
@@ -160,7 +170,7 @@ async def test_a_cancelled_call_ends_the_programs_processes(tmp_path: Path) -> N
     async with connected(tmp_path) as client, anyio.create_task_group() as calls:
 
         async def checks() -> None:
-            await client.call_tool("check", {"script": "train.py"}, progress_callback=hear)
+            await client.call_tool(tool, {"script": "train.py", **more}, progress_callback=hear)
 
         calls.start_soon(checks)
         await _until(pids.exists)
@@ -169,7 +179,7 @@ async def test_a_cancelled_call_ends_the_programs_processes(tmp_path: Path) -> N
         with anyio.CancelScope(shield=True):
             await _until(lambda: _are_gone(pids))
     assert [seconds for seconds, _ in heard] == sorted({seconds for seconds, _ in heard})
-    assert heard[0][1] in ("starting Python", "running the program")
+    assert heard[0][1] in ("starting Python", *doing) and heard[-1][1] in doing
 
 
 @pytest.mark.slow
@@ -246,3 +256,13 @@ def test_without_the_package_the_command_says_what_to_install(monkeypatch: pytes
 
     skill = CliRunner().invoke(cli, ["mcp", "--skill"])
     assert skill.exit_code == 0 and skill.stdout.startswith("---\nname: magpy\ndescription: ")
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_whole_runs_of_a_program_without_a_seed_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SMALL.replace("torch.manual_seed(0)\n", ""))
+    async with connected(tmp_path) as client:
+        answer = await call(client, "verify", script="train.py", steps=0, whole=True)
+        assert answer["verdict"] == "nothing compared" and "other random numbers" in answer["summary"][0], answer
+        assert "does not exist" in await refused(client, "verify", script="no.py", whole=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from lsp_server.agents.fixes import Fixes
 from lsp_server.agents.programs import NotPossible, Program, settings_of
 from lsp_server.agents.reports import Run, checked, verified
 from lsp_server.cli.agents import SKILL
 from lsp_server.cli.follow import Finished
 from lsp_server.cli.main import cli
+from lsp_server.features.fixes.exact import Fixes
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
 from magpy_core.findings.finding import Value
 from magpy_core.findings.report import Compared
@@ -43,9 +43,9 @@ def test_edits_keep_the_ends_of_lines_and_count_code_points(tmp_path: Path) -> N
     file = tmp_path / "train.py"
     file.write_bytes("import torch\r\nx = '🙂' if a is 1 else 2\r\n".encode())
     (fix,) = Fixes(Report("train.py")).of(identity(file, 1, 11, 17))
-    (edit,) = fix.edits
-    assert (edit.old_text, edit.new_text, edit.range.start.character) == ("is", "==", 13)
-    apply(fix.model_dump())
+    (edit,) = fix["edits"]
+    assert (edit["old_text"], edit["new_text"], edit["range"]["start"]["character"]) == ("is", "==", 13)
+    apply(fix)
     assert file.read_bytes() == "import torch\r\nx = '🙂' if a == 1 else 2\r\n".encode()
 
 
@@ -71,7 +71,7 @@ def test_an_answer_has_the_most_severe_findings_and_a_limit(tmp_path: Path) -> N
     findings = [*(at("MP101", line) for line in range(9)), at("MP905", 20, "long " * 1000), at("MP204", 30)]
     settings = settings_of("check", Program(str(file), [], str(tmp_path), None, 3, None), {})
     outcome = Outcome("failed", 1, None, "The program failed.", Report("train.py", findings=findings))
-    answer = checked(Run(Finished(settings, outcome, False, b"\x1b[1mlast words\n"), time.time_ns(), limit=3))
+    answer = checked(Run(Finished(settings, outcome, False, b"\x1b[1mlast words\n", time.time_ns()), limit=3))
     assert [finding.code for finding in answer.findings] == ["MP905", "MP101", "MP101"]
     assert answer.findings_left_out == 7 and answer.facts == 1 and len(answer.findings[0].message) < 2000
     assert answer.problem == "The program failed." and answer.output == ["\N{REPLACEMENT CHARACTER}[1mlast words"]
@@ -86,7 +86,7 @@ def test_a_difference_decides_the_verdict(tmp_path: Path) -> None:
         place = Location(str(tmp_path / "train.py"), Range(Position(0, 0), Position(0, 1)))
         report = Report("train.py", regions=[region], findings=[Finding(code, "what", place)] if code else [])
         finished = Finished(settings, Outcome("ok", 0, None, "", report), False)
-        answer = verified(Run(finished, time.time_ns(), limit=9))
+        answer = verified(Run(finished, limit=9))
         return answer.verdict, answer.compared, answer.differ
 
     assert verdict() == ("nothing compared", 0, 0)

@@ -1,4 +1,4 @@
-"""Another client: Emacs with Eglot, with the configuration that docs/editors.md gives. Skipped where there is no Eglot."""
+"""Another client: Emacs with Eglot, with the configuration of docs/how-to/editors.md. Skipped where there is no Eglot."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _has_eglot() -> bool:
 
 @pytest.mark.skipif(not _has_eglot(), reason="Emacs with Eglot is not installed")
 def test_emacs_checks_a_program(lab: Lab) -> None:
-    (snippet,) = re.findall(r"```elisp\n(.*?)```", (ROOT / "docs" / "editors.md").read_text(), re.DOTALL)
+    (snippet,) = re.findall(r"```elisp\n(.*?)```", (ROOT / "docs" / "how-to" / "editors.md").read_text(), re.DOTALL)
     assert '"python3"' in snippet and ":interpreter ,magpy-python" in snippet
     # The server runs with this Python, the program with the laboratory's.
     snippet = snippet.replace('"python3"', json.dumps(sys.executable))

@@ -1,4 +1,4 @@
-"""A second client: Neovim, with the configuration that docs/editors.md gives. Skipped where there is no nvim."""
+"""A second client: Neovim, with the configuration that docs/how-to/editors.md gives. Skipped where there is no nvim."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ vim.cmd("qall!")
 
 @pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed")
 def test_neovim_checks_a_program(lab: Lab) -> None:
-    (snippet,) = re.findall(r"```lua\n(.*?)```", (ROOT / "docs" / "editors.md").read_text(), re.DOTALL)
+    (snippet,) = re.findall(r"```lua\n(.*?)```", (ROOT / "docs" / "how-to" / "editors.md").read_text(), re.DOTALL)
     assert '"python3"' in snippet and "interpreter = magpy.python" in snippet
     # The server runs with this Python, the program with the laboratory's.
     snippet = snippet.replace('"python3"', json.dumps(sys.executable))

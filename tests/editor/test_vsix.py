@@ -11,14 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from release.bundle import bundle
+
 EXTENSION = Path(__file__).parents[2] / "vscode-extension"
-LIMIT = 1_000_000
+LIMIT = 5_000_000
+BUNDLED = EXTENSION / "bundled"
 
 
 @pytest.fixture(scope="module")
 def vsix(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     if shutil.which("npm") is None or not (EXTENSION / "node_modules").is_dir():
         pytest.skip("the extension's tools are not installed: npm --prefix vscode-extension ci")
+    bundle(BUNDLED)
     path = tmp_path_factory.mktemp("vsix") / "magpy.vsix"
     command = ["npm", "run", "--silent", "package", "--", "--out", str(path)]
     ended = subprocess.run(command, cwd=EXTENSION, capture_output=True, text=True, timeout=120)
@@ -37,7 +41,9 @@ def test_it_holds_what_is_needed_and_nothing_else(vsix: zipfile.ZipFile) -> None
     assert pages | {"images/icon.png", "images/view.svg", "images/bracket-first.svg"} <= files
     pictures = r"images/[\w-]+\.(png|svg)|walkthrough/\w+\.md"
     allowed = re.compile(rf"dist/(extension|graph|run)\.js|{pictures}|package\.json|(readme|changelog)\.md|LICENSE\.txt")
-    assert [name for name in sorted(files) if not allowed.fullmatch(name)] == []
+    bundled = {path.relative_to(EXTENSION).as_posix() for path in BUNDLED.rglob("*") if path.is_file()}
+    assert bundled - files == set()
+    assert [name for name in sorted(files - bundled) if not allowed.fullmatch(name)] == []
 
 
 def test_all_that_it_names_is_in_it(vsix: zipfile.ZipFile) -> None:

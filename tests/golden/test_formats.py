@@ -28,6 +28,7 @@ from lsp_server.formats import (
     sarif,
     statistics,
     step_table,
+    why_not,
 )
 from lsp_server.formats.view import View
 from lsp_server.sources import Sources
@@ -46,6 +47,7 @@ from magpy_core.findings import (
     StepSample,
     Value,
 )
+from magpy_core.findings.explanation import explain
 from magpy_core.findings.report import report_schema
 
 GOLDEN = Path(__file__).parent / "formats"
@@ -145,6 +147,20 @@ def report() -> Report:
         RegionSummary("function:step", "function", "step", "", 0, calls=1),
     ]
     return Report("train.py", found, findings, {"total": 3.25, "odd": float("nan")}, step=faster())
+
+
+def unserved() -> Report:
+    """A run with a region for each state."""
+    whole = report()
+    found = [
+        whole.regions[0],
+        replace(whole.regions[0], id="part", name="Net.forward:9", unused="small", hits=0, step_share=0.01),
+        replace(whole.regions[1], id="cut", name="model: Cut", graphs=3, hits=1, step_share=40.0),
+        replace(whole.regions[2], unused="refused", step_share=12.5),
+        *(replace(whole.regions[2], id=f"late{n}", unused="late", name=f"layer{n}", calls=9) for n in range(5)),
+    ]
+    about = [replace(whole.findings[0], region="cut", step_ms=63.0), replace(whole.findings[1], region="function:step")]
+    return replace(whole, regions=found, findings=about)
 
 
 def faster() -> StepReport:
@@ -256,6 +272,8 @@ CASES = {
     "step.txt": lambda: step_of(faster()),
     "step-lines.txt": steps,
     "run-table.txt": lambda: table_of(report()),
+    "why-not.txt": lambda: text_of(why_not.lines(explain(unserved()), view(), in_full=True)),
+    "why-not-brief.txt": lambda: text_of(why_not.lines(explain(unserved()), view())),
     "run-table-not-measured.txt": lambda: table_of(Report("t.py", report().regions[2:])),
     "run-table-not-compiled.txt": lambda: table_of(
         Report("t.py", report().regions[2:], [Finding("MP404", "not ready", at(TRAIN, 1, 0, 3), region="a")])

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VSCODE = json.loads((Path(__file__).parent / "vscode_capabilities.json").read_text())
 
 Json = dict[str, Any]
+SERVER = (sys.executable, "-P", "-m", "lsp_server.server.main")
 OMIT = object()  # as params: send none at all
 
 
@@ -48,12 +49,9 @@ class Client:
         self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._complaints())]
 
     @classmethod
-    async def start(cls, env: Mapping[str, str] | None = None) -> Client:
+    async def start(cls, env: Mapping[str, str] | None = None, command: Sequence[str] = SERVER) -> Client:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            "lsp_server.server.main",
+            *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

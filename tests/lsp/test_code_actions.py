@@ -27,6 +27,7 @@ w = 1  # a note
 """
 FOUND = """
     hello()
+    region(4, id="net: Net")
     places = [(4, 14, 39, 4), (5, 4, 19, 6), (7, 4, 29, 8), (9, 4, 24, 9), (10, 0, 1, 10)]
     for n, (line, start, stop, last) in enumerate(places):
         finding("MP102", line, start, stop, f"read {n}", region="net: Net", last=last)
@@ -104,6 +105,23 @@ async def test_documentation_and_graph(client: Client, lab: Lab) -> None:
     assert "Ignore MP102 here" in await _actions(client, uri, "read 0", only=["quickfix"])
 
 
+async def test_only_what_can_be_done_is_offered(client: Client, lab: Lab) -> None:
+    """A region without a graph has none to open, and ignoring an exception of the program does not make it run."""
+    lab.program.write_text(TEXT, encoding="utf-8")
+    lab.scenario("""
+        hello()
+        region(4, id="net: Net", captures=0, complete=False)
+        finding("MP102", 4, 14, 39, "read 0", region="net: Net")
+        finding("MP905", 5, 4, 5, "raised")
+        end()
+    """)
+    uri = client.open(lab.program)
+    await client.command("magpy.check", {"uri": uri})
+    await client.diagnostics_where(uri, lambda d: {"read 0", "raised"} <= {x["message"] for x in d}, "both")
+    assert not any("graph" in title for title in await _actions(client, uri, "read 0"))
+    assert list(await _actions(client, uri, "raised")) == ["Show documentation of MP905"]
+
+
 async def test_other_clients_are_shown_the_page(server: Client, lab: Lab) -> None:
     capabilities = {k: v for k, v in VSCODE.items() if k != "experimental"}
     server.settings = {"interpreter": str(lab.python)}
@@ -118,6 +136,35 @@ async def test_other_clients_are_shown_the_page(server: Client, lab: Lab) -> Non
     assert asked["uri"].endswith("/MP102.md") and asked["external"] is False
     with pytest.raises(ServerError, match="finding code"):
         await server.command("magpy.showDocumentation", "MP000")
+
+
+async def test_the_file_that_shows_a_difference_is_opened(client: Client, lab: Lab) -> None:
+    file = lab.folder / "difference 1.py"
+    lab.scenario(f"""
+        hello()
+        finding("MP914", 5, 4, 19, "Compiled code gives another value.", values=[("operations", "aten.tanh.default"),
+            ("reproducer", {str(file)!r})], last=6)
+        end()
+    """)
+    lab.program.write_text(TEXT, encoding="utf-8")
+    uri = client.open(lab.program, TEXT)
+    await client.command("magpy.runCompiled", {"uri": uri})
+    found = await client.diagnostics_where(uri, lambda d: any(one["code"] == "MP914" for one in d), "the difference")
+    (difference,) = (one for one in found if one["code"] == "MP914")
+    assert (difference["range"]["start"]["line"], difference["severity"]) == (5, 2)
+    title = "Open reproducer"
+    assert title not in await _actions(client, uri, difference["message"]), "there is no such file"
+    file.write_text("print('they differ')")
+    action = (await _actions(client, uri, difference["message"]))[title]
+    assert action["kind"] == "quickfix" and action["diagnostics"][0]["code"] == "MP914"
+    command = action["command"]
+    assert (command["command"], command["arguments"]) == ("magpy.openReproducer", [str(file)])
+    client.replies["window/showDocument"] = {"success": True}
+    assert await client.command(command["command"], *command["arguments"]) is True
+    (asked,) = [m["params"] for m in client.requested if m["method"] == "window/showDocument"]
+    assert asked["uri"] == file.as_uri() and asked["takeFocus"] is True
+    with pytest.raises(ServerError, match="reproducer of a finding"):
+        await client.command("magpy.openReproducer", "/etc/passwd")
 
 
 async def test_line_ends_stay_what_they_are(client: Client, lab: Lab) -> None:

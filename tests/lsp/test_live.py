@@ -26,7 +26,7 @@ SCENARIO = f"""
     send(type="progress", rate=23.9, compiled=1.0, step=STEP)
     send(type="progress", rate=3.0, compiled=1.0, step={{"plain_ms": "fast"}})
     gate("end")
-    region(5)
+    region(5, verified=11, wrong=1)
     done(step=STEP)
     end()
 """
@@ -63,6 +63,7 @@ async def test_a_compiled_run_says_how_it_is_going_and_what_it_has_gained(client
     await asyncio.to_thread(lab.open_gate, "end")
     result = await answer
     assert result["state"] == "done" and result["gain"] == "1.53x, saved 41.0 s of 310 s"
+    assert result["verified"] == "verified 11 of 12 graphs" and " · verified 11 of 12 graphs · " in result["summary"]
     await client.until(lambda: live(client)[-1]["state"] == "done", "the end")
     assert live(client)[-1]["lines"] == [
         "24.3 steps/s compiled, 15.9 eager: 1.53x",

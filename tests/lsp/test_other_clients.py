@@ -19,7 +19,7 @@ from tests.lsp.other_clients import HELIX, LSP4IJ, ZED
 
 pytestmark = pytest.mark.asyncio
 
-EDITORS = Path(__file__).parents[2] / "docs" / "editors.md"
+EDITORS = Path(__file__).parents[2] / "docs" / "how-to" / "editors.md"
 READ = "x.sum().item()"
 CHECKED = f"""
     hello()
@@ -38,7 +38,7 @@ ENDLESS = """
 
 
 def helix_config() -> dict[str, Any]:
-    """What docs/editors.md tells users of Helix to write."""
+    """What docs/how-to/editors.md tells users of Helix to write."""
     (languages,) = re.findall(r"```toml\n(.*?)```", EDITORS.read_text(encoding="utf-8"), re.DOTALL)
     server = tomllib.loads(languages)["language-server"]["magpy"]
     assert server["command"] == "magpy-lsp" and server["args"] == ["server"]

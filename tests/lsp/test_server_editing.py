@@ -96,6 +96,17 @@ async def test_undo_brings_them_back(client: Client, lab: Lab) -> None:
     assert _reads(found)[0]["range"]["start"] == {"line": 5, "character": AT[0]}
 
 
+async def test_undo_brings_them_back_in_a_file_with_other_edits(client: Client, lab: Lab) -> None:
+    uri = await _checked(client, lab)
+    client.change(uri, 2, (0, 0, 0, 0, "#\n"))
+    client.change(uri, 3, (6, 14, 6, 14, "🙂"))
+    await client.diagnostics_where(uri, lambda d: d == [], "none")
+    client.change(uri, 4, (6, 0, 6, 0, "\n"))
+    client.change(uri, 5, (7, 14, 7, 16, ""))
+    found = await client.diagnostics_where(uri, lambda d: len(d) == 2, "both")
+    assert _reads(found)[0]["range"]["start"] == {"line": 7, "character": AT[0]}
+
+
 async def test_several_changes_in_one_message(client: Client, lab: Lab) -> None:
     uri = await _checked(client, lab)
     client.change(uri, 2, (0, 0, 0, 0, "a\n"), (0, 0, 0, 0, "b\n"), (8, 0, 9, 0, ""))

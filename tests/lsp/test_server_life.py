@@ -35,6 +35,7 @@ async def test_capabilities(server: Client, lab: Lab) -> None:
     assert capabilities["textDocumentSync"]["change"] == 2
     assert set(capabilities["executeCommandProvider"]["commands"]) == {
         "magpy.check", "magpy.runCompiled", "magpy.compare", "magpy.cancel", "magpy.clear", "magpy.showDocumentation",
+        "magpy.openReproducer", "magpy.whyNotCompiled",
     }  # fmt: skip
     registration = await server.until(
         lambda: [m for m in server.requested if m["method"] == "client/registerCapability"], "registrations"

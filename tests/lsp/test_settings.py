@@ -300,3 +300,13 @@ async def test_the_projects_table_holds_while_the_program_runs(client: Client, l
     lab.open_gate("go")
     assert (await answer)["state"] == "done"
     await client.diagnostics_where(uri, lambda d: [x["severity"] for x in d] == [4, 4], "to the end")
+
+
+async def test_a_compiled_run_waits_for_the_compiler_if_asked_to(client: Client, lab: Lab) -> None:
+    lab.scenario(OK)
+    uri = client.open(lab.program)
+    for setting, wanted in ((None, "background"), ("foreground", "foreground"), ("loudly", "background")):
+        client.settings = {"interpreter": str(lab.python), "compile": setting}
+        client.notify("workspace/didChangeConfiguration", {"settings": {}})
+        await client.command("magpy.runCompiled", {"uri": uri})
+        assert lab.request["compile"] == wanted, setting

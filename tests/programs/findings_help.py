@@ -34,7 +34,7 @@ _ITEM = re.compile(
     r"(?: x(?P<times>\d+))?(?:, |\s*(?=#|$))"
 )
 _EXPECT = re.compile(r"# expect(?:\[(?P<offset>[+-]\d+)\])?: (?P<items>(?:[^#]|(?<=`)#(?=\d))*)")
-_SETTING = re.compile(r"# (?P<name>mode|backend|run|measured|files): (?P<value>.*)")
+_SETTING = re.compile(r"# (?P<name>mode|backend|run|measured|files|target|steps): (?P<value>.*)")
 
 
 class BadExpectation(Exception):
@@ -54,7 +54,8 @@ class Expected:
 @dataclass
 class Program:
     """``settings``: ``mode`` (observe, compiled), ``backend``, ``run`` (``cli``: by ``magpy-lsp check``, in a process of its
-    own), ``measured`` (times that replace the measured ones), ``files`` (modules of the program beside this one)."""
+    own), ``measured`` (times that replace the measured ones), ``files`` (modules of the program beside this one), ``target``
+    (the device that its graphs are compiled for, too), ``steps`` (``counted``)."""
 
     path: Path
     text: str = ""

@@ -20,7 +20,8 @@ from typing import Any
 
 import torch
 
-from magpy_core.findings import Finding
+from magpy_core.findings import Finding, Report
+from magpy_core.products.targets.kernels import session_kernels
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
 from magpy_core.runner.discovery import Discovery
@@ -43,9 +44,12 @@ class Corpus:
 
     def __init__(self) -> None:
         self._request = {"mode": "check", "call_policy": {}, "file": __file__}
-        self._monitoring = Monitoring(self._request, _Silent(), StepClock(0))  # type: ignore[arg-type]
+        self._clock = StepClock(0)
+        self._monitoring = Monitoring(self._request, _Silent(), self._clock)  # type: ignore[arg-type]
         self._discovery = Discovery(self._monitoring)
         self._discovery.install()
+        self.report = Report("")
+        """The regions of the last program, and their kernels on the target that it names."""
 
     def run(self, program: Program) -> list[Finding]:
         """Run it as ``__main__`` and give what was found. The program's own exceptions are raised."""
@@ -56,6 +60,9 @@ class Corpus:
         session = Session(mode=mode, backend=backend, measure=mode == "compiled")
         self._request["mode"] = "run" if mode == "compiled" else "check"
         self._monitoring.use(session)
+        self._clock.optimizer_steps = self._clock.module_calls = 0
+        self._clock.has_optimizer = False
+        self._clock.on_step = session.stepped if "steps" in program.settings else lambda n: None
         self._monitoring.active = True
         self._discovery._names.clear()  # regions are numbered within a program
         with _as_main(program.path) as module:
@@ -64,6 +71,9 @@ class Corpus:
         for region in session.regions if "measured" in program.settings else ():
             _set_times(region, dict(part.split("=") for part in program.settings["measured"].split()))
         session.finish()
+        kernels = session_kernels(session, program.settings["target"]) if "target" in program.settings else None
+        summaries = [region.summary() for region in session.regions]
+        self.report = Report(str(program.path), summaries, steps=session.current_step, kernels=kernels)
         return [*session.findings, *self._own_findings()]
 
     def _own_findings(self) -> list[Finding]:
@@ -118,13 +128,13 @@ def _set_times(region: Region, times: dict[str, str]) -> None:
 
 
 def run(programs: Iterable[Program], done: Callable[[Program, dict[str, Any]], None]) -> None:
-    """Run each; ``done`` gets its findings, or the traceback of what it raised."""
+    """Run each; ``done`` gets its findings and its regions, or the traceback of what it raised."""
     corpus = Corpus()
     for program in programs:
         try:
-            found = {"findings": [f.to_json() for f in corpus.run(program)], "error": ""}
+            found = {"findings": [f.to_json() for f in corpus.run(program)], "error": "", "report": corpus.report.to_json()}
         except Exception:
-            found = {"findings": [], "error": traceback.format_exc(limit=-4)}
+            found = {"findings": [], "error": traceback.format_exc(limit=-4), "report": Report("").to_json()}
         done(program, found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -82,3 +83,16 @@ class BrokenSession:
 class FailingSession(FakeSession):
     def stepped(self, n: int, *, whole: bool = False, optimizer: Hashable = None) -> None:
         raise RuntimeError(f"no step {n} today")
+
+
+class TracingSession(FakeSession):
+    """Has found a difference, whose cause is known after two seconds."""
+
+    is_tracing = True
+
+    def await_causes(self, seconds: float) -> None:
+        time.sleep(min(seconds, 2.0))
+        self.is_tracing = False
+        for finding in self.findings:
+            finding.hint = f"The cause is known after at most {seconds:g} s."
+            self.on_finding(finding)

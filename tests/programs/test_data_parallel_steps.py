@@ -120,7 +120,7 @@ def test_no_call_communicates_twice(alone: Any, backend: str) -> None:
         assert torch.equal(compiled(x), 2 * x + x)
     assert alone._get_sequence_number_for_group() == before + 6
     assert any(
-        f.code == "MP106" and "after the region has communicated" in f.message for f in region_of(compiled).findings.values()
+        f.code == "MP119" and "after the region has communicated" in f.message for f in region_of(compiled).findings.values()
     )
 
 

@@ -27,6 +27,8 @@ ELSEWHERE = {
     **dict.fromkeys([f"MP5{number:02}" for number in range(1, 8)], "tests/unit/cli/test_budgets.py"),
     **dict.fromkeys(("MP508", "MP509", "MP510"), "tests/unit/cli/test_budgets_kernels.py"),
     **dict.fromkeys(("MPD101", "MPD102", "MPD201", "MPD202", "MPD301", "MPD302"), "tests/unit/dynamo/test_engine.py"),
+    # the examples of their pages, which are of all codes
+    **dict.fromkeys(("MP117", "MP119", "MP120", "MP915", "MP916"), "tests/programs/test_page_examples.py"),
     "MP404": "tests/programs/test_background.py",  # a program that ends too soon
     "MP405": "tests/unit/backends/test_kept_code.py",  # a folder that others can write to
     "MP406": "tests/programs/test_runner_step_functions.py",  # a step function, which only a program's run shows

@@ -11,30 +11,40 @@ import jsonschema
 import pytest
 
 from magpy_core.findings.report import report_schema
-from magpy_core.runner.request import SESSIONS
+from magpy_core.runner.request import SESSIONS, Record
 from tests.programs import inline
 from tests.programs.runner_help import Ran, environment, plainly, under_magpy, write
 from tests.programs.spare import printed
 
 FOLDER = Path(inline.__file__).parent
 
-#: Scripts as users write them, and which share of their steps is one graph at least (of 60 steps, each path recorded first).
+#: Scripts as users write them. Of their late steps (of an optimizer's closure: its calls), at least this share is served by
+#: a graph, where no clock decides. Of 60 steps, each path is recorded first; the others are counted.
+MOST = 0.8
 SCRIPTS = {
-    "accumulate": 0.5,
-    "amp": 0.6,
-    "closure_loop": 0.2,
-    "dcgan": 0.5,
-    "early_stop": 0.4,
-    "ema_teacher": 0.2,
-    "mingpt_trainer": 0.6,
-    "mnist": 0.5,
-    "module_level": 0.6,
+    "accumulate": MOST,
+    "amp": MOST,
+    "closure_loop": MOST,
+    "dcgan": MOST,
+    "early_stop": MOST,
+    "ema_teacher": MOST,
+    "evaluate_every": MOST,
+    "lbfgs": MOST,
+    "log_every": MOST,
+    "metrics": MOST,
+    "mingpt_trainer": MOST,
+    "mnist": MOST,
+    "moco": MOST,
+    "module_level": MOST,
     "nanogpt_train": 0.0,  # batches are fetched between the forward and the backward pass
-    "rnn_sequence": 0.0,  # LBFGS
-    "tqdm_loop": 0.5,
-    "vae": 0.4,
-    "word_language_model": 0.4,
+    "one_cycle": MOST,
+    "packed_rnn": MOST,
+    "rnn_sequence": MOST,
+    "tqdm_loop": MOST,
+    "vae": MOST,
+    "word_language_model": MOST,
 }
+STEPS = 60
 QUICK, SLOW = ("mnist",), ("accumulate", "amp", "mingpt_trainer", "word_language_model")
 
 
@@ -68,12 +78,31 @@ def tier(name: str) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize("name", [pytest.param(n, marks=tier(n)) for n in SCRIPTS])
 def test_scripts_print_what_they_print_in_plain_python(tmp_path: Path, name: str) -> None:
     shutil.copy(FOLDER / f"{name}.py", tmp_path / "prog.py")
-    ran = run(tmp_path)
+    ran = run(tmp_path, record=unmeasured(tmp_path))
     assert ran.stdout == printed(tmp_path)
     assert "MP901" not in ran.codes
     steps = of_steps(ran)
-    assert sum(region.hits for region in steps) >= SCRIPTS[name] * 60
+    hits, calls = sum(region.hits for region in steps), sum(region.calls for region in steps)
+    assert hits >= SCRIPTS[name] * calls and (calls >= STEPS / 3 or not SCRIPTS[name]), (hits, calls)
     assert all(region.complete or region.hits for region in steps)
+
+
+@pytest.mark.slow
+def test_a_step_is_cut_where_what_serves_it_is_over(tmp_path: Path) -> None:
+    """An evaluation can't be captured, and is rare. When it lowers the learning rate, no capture serves any more."""
+    shutil.copy(FOLDER / "evaluate_every.py", tmp_path / "prog.py")
+    ran = run(tmp_path, args=["--steps", "120"], record=unmeasured(tmp_path))
+    (step,) = of_steps(ran)  # without the evaluation
+    lines = (tmp_path / "prog.py").read_text().splitlines()
+    assert "running += loss.item()" in lines[step.last_line - 1]
+    assert step.calls >= 25 and step.hits >= 0.8 * step.calls
+
+
+def unmeasured(folder: Path) -> Record:
+    """A run that is to be compared with another one uses compiled code wherever it can: it is not timed."""
+    saved = folder / "saved"
+    saved.mkdir()
+    return Record(str(saved), [10**9])
 
 
 SETUP = """
@@ -361,8 +390,7 @@ def test_counters_of_the_loop_are_no_reason_to_capture_again(tmp_path: Path) -> 
         """,
     )
     (region,) = of_steps(ran)
-    (recompile,) = region.recompiles
-    assert recompile.name.endswith(".grad"), "the first step has none"
+    assert not region.recompiles and region.hits >= 7
 
 
 @pytest.mark.slow
@@ -393,3 +421,73 @@ print(__name__, pick(499), total, train())
     del env["MAGPY_COMPILE"]
     ran = run(tmp_path, compile="background", env=env)
     assert ran.stdout == plainly(tmp_path, "prog.py").stdout and ran.codes.count("MP406") == 2
+
+
+@pytest.mark.slow
+def test_an_optimizers_closure_is_a_region(tmp_path: Path) -> None:
+    """LBFGS calls it many times in a step, and computes with numbers that it reads: it can't be one graph with it."""
+    source = """
+    import inspect, traceback
+    y = batches[3].sum(1, keepdim=True)
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=3)
+
+    def main():
+        calls = 0
+        for i, x in enumerate(batches * 2):
+
+            def closure(scale=2.0):
+                "What the loss is."
+                nonlocal calls
+                calls += 1
+                optimizer.zero_grad()
+                loss = scale * (model(x) - y).square().mean()
+                if i == 20 and calls % 2:
+                    raise ValueError(f"call {calls}")
+                loss.backward()
+                return loss
+
+            try:
+                loss = optimizer.step(closure)
+                print(i, calls, f"{loss.item():.6f}")
+            except ValueError as error:
+                print(error, [frame.line for frame in traceback.extract_tb(error.__traceback__)][-1])
+        print(closure.__name__, closure.__doc__, inspect.signature(closure), closure.__code__.co_firstlineno)
+
+    main()
+    """
+    ran = program(tmp_path, source)
+    (closure,) = of_steps(ran)
+    assert closure.name == "closure of main" and closure.complete
+    assert closure.captures <= 3 and closure.hits >= 15, closure
+
+
+OF_RANDOM_PLACES = """
+def get_batch():
+    places = torch.randint(9, (2,))
+    return torch.stack([data[i : i + 3] for i in places])
+
+data = torch.arange(48.0).reshape(12, 4) / 48
+
+for step in range(12):
+    x = get_batch()
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+print(loss.item(), model[0].weight.sum().item())
+"""
+
+
+@pytest.mark.slow
+def test_what_the_backend_refuses_stays_outside(tmp_path: Path) -> None:
+    """Places in data that are drawn as a tensor are no sizes that a compiler knows: the batch is fetched in eager mode."""
+    ran = program(tmp_path, OF_RANDOM_PLACES, backend="aot_eager")
+    (step,) = [region for region in of_steps(ran) if region.hits]
+    assert step.hits >= 6 and step.complete
+    line = (SETUP + textwrap.dedent(OF_RANDOM_PLACES)).splitlines().index("    x = get_batch()")
+    assert any(place.range.start.line == line for finding in outside(ran) for place in finding.path)
+
+
+def outside(ran: Ran) -> list[Any]:
+    """What keeps statements out of a step's graph."""
+    return [f for f in ran.outcome.report.findings if f.message.startswith("This runs outside the training step's graph")]

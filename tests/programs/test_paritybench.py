@@ -103,7 +103,7 @@ def test_a_checkout(tmp_path: Path) -> None:
         "Whole": "complete", "Broken": "break", "Failing": "eager failed", "Random": "not deterministic", "Dies": "crash",
         "Online": "eager failed",
     }  # fmt: skip
-    assert cases["Broken"]["findings"][0]["code"] == "MP106"
+    assert cases["Broken"]["findings"][0]["code"] == "MP116"
     assert "OSError" in cases["Online"]["reason"] or "refused" in cases["Online"]["reason"]
     assert "matplotlib" in next(r["stubs"] for r in records if "case" in r) or "matplotlib" in sys.modules
 

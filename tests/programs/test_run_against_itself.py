@@ -46,11 +46,13 @@ PROGRAM = """
 
     def main():
         net = Net()
-        optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+        named = [one for one in sys.argv if hasattr(torch.optim, one)]
+        optimizer = getattr(torch.optim, named[0] if named else "Adam")(net.parameters(), lr=1e-2)
+        scale = 250_000 if "large" in sys.argv else 1
         for step in range(24):
             x = torch.randn(64, 16)
             optimizer.zero_grad()
-            loss = ((net(x) - 2 * x[:, :4]) ** 2).mean()
+            loss = ((net(x) - 2 * x[:, :4]) ** 2).mean() * scale
             loss.backward()
             optimizer.step()
             if step % 4 == 0:
@@ -78,6 +80,27 @@ def test_a_right_program_is_equal_up_to_rounding(tmp_path: Path) -> None:
     assert status == 0 and found["verdict"] in ("equal", "rounding"), found["summary"]
     assert found["compiled_calls"] > 15 and found["steps"] == 24 and found["compared_steps"] == [1, 2, 4, 8, 16]
     assert not (tmp_path / "last.pt").exists()  # it was written in copies of the folder
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1300)
+@pytest.mark.parametrize(("optimizer", "amplifies"), [("Adadelta", True), ("SGD", False)])
+def test_the_operation_and_the_optimizer_are_named(tmp_path: Path, optimizer: str, amplifies: bool) -> None:
+    """The first bias has no gradient but rounding, as a normalization follows it."""
+    scale = ["large"] if amplifies else []
+    status, found = verified(tmp_path, "--steps", "9", "prog.py", optimizer, *scale)
+    assert (status, found["verdict"]) == (0, "rounding"), found["summary"]
+    origin, lines = found["origin"], (tmp_path / "prog.py").read_text().splitlines()
+    file, _, line = origin["where"].rpartition(":")
+    assert Path(file).resolve() == (tmp_path / "prog.py").resolve() and "self.last(torch.tanh" in lines[int(line) - 1]
+    assert origin["operation"] == "native_batch_norm" and 1e-8 < origin["apart"] < 1e-5
+    first = next(one["step"] for one in found["growth"] if one["compiled"])
+    assert 1 < origin["step"] <= first and "from `native_batch_norm` (step" in found["summary"]
+    if amplifies:
+        assert found["amplified"]["optimizer"] == optimizer and found["amplified"]["factor"] > 1000
+        assert f"times by {optimizer} in step" in found["summary"]
+    else:
+        assert found["amplified"] is None
 
 
 @pytest.mark.slow

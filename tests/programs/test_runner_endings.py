@@ -12,6 +12,7 @@ import pytest
 from magpy_core.runner import bootstrap
 from magpy_core.runner.launch import RunRequest, launch
 from magpy_core.runner.request import SESSIONS
+from tests.environments import torch_only
 from tests.programs.runner_help import PYTHON, ROOT, byte_compile, environment, plainly, under_magpy, write
 
 pytestmark = pytest.mark.slow  # each of them starts a program
@@ -122,15 +123,21 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "bin" / "python")
 
 
-def test_an_interpreter_without_magpy_or_torch(tmp_path: Path, bare_python: str) -> None:
+@pytest.mark.parametrize("installed", [False, True])
+def test_an_interpreter_without_torch(tmp_path: Path, bare_python: str, installed: bool) -> None:
     write(tmp_path, "print('never')")
-    bare = under_magpy(tmp_path, script="prog.py", python=bare_python, env={})
-    assert bare.outcome.kind == "tool-error" and one_sentence(bare.outcome.message)
-    assert f"MagPy is not installed for {bare_python}" in bare.outcome.message and "-m pip install" in bare.outcome.message
-    half = under_magpy(tmp_path, script="prog.py", python=bare_python, env={"PYTHONPATH": str(ROOT)})
-    assert half.outcome.kind == "tool-error" and one_sentence(half.outcome.message)
-    assert f"{bare_python} has no torch: run" in half.outcome.message
-    assert bare.stdout == half.stdout == b""
+    ran = under_magpy(tmp_path, script="prog.py", python=bare_python, env={"PYTHONPATH": str(ROOT)} if installed else {})
+    assert ran.outcome.kind == "tool-error" and one_sentence(ran.outcome.message) and ran.stdout == b""
+    assert f"{bare_python} has no torch: run `{bare_python} -m pip install 'torch>=2.11,<2.16'`" in ran.outcome.message
+
+
+def test_an_interpreter_with_torch_alone(tmp_path: Path) -> None:
+    """The engine is that of the tool. Nothing else of the tool's environment is there for the program."""
+    train(tmp_path, "step(1)\nstep(2)\nimport importlib.util\nprint(importlib.util.find_spec('rich'))\n")
+    python = str(torch_only(tmp_path / "env"))
+    ran = under_magpy(tmp_path, script="prog.py", python=python, env={}, session_factory=SESSIONS["magpy"])
+    assert ran.outcome.kind == "ok", ran.outcome.message
+    assert ran.stdout.splitlines()[-1] == b"None" and ran.outcome.report.regions
 
 
 @pytest.mark.parametrize("version", ["2.10.1", "1.13", "2.16.0.dev2026+cpu", "3.0"])
@@ -373,3 +380,25 @@ def test_an_exception_whose_text_can_not_be_shown_or_controls_a_terminal(tmp_pat
 def test_an_environment_that_the_system_refuses(tmp_path: Path, env: dict[str, str]) -> None:
     ran = under_magpy(tmp_path, script="prog.py", env=env)
     assert ran.outcome.kind == "tool-error" and "correct the interpreter's path or the environment" in ran.outcome.message
+
+
+def test_a_run_waits_a_while_for_the_cause_of_a_difference(tmp_path: Path) -> None:
+    """Beyond its time limit, which is the program's."""
+    source = """
+        import time, torch
+        net = torch.nn.Linear(2, 2)
+        for _ in range(4):
+            net(torch.ones(1, 2))
+        print("trained")
+    """
+    session = "tests.programs.runner_fake:TracingSession"
+    write(tmp_path, source)
+    ran = under_magpy(tmp_path, script="prog.py", mode="run", steps=0, session_factory=session)
+    assert (ran.outcome.kind, ran.stdout) == ("ok", b"trained\n")
+    assert ran.kinds.count("tracing") == 1 and ran.kinds.index("tracing") < ran.kinds.index("done")
+    hints = [
+        one["finding"]["hint"] for one in ran.messages if one["type"] == "finding" and one["finding"]["code"] == "MP204"
+    ]
+    assert hints[-1] == "The cause is known after at most 30 s." == ran.finding("MP204").hint
+    checked = under_magpy(tmp_path, script="prog.py", steps=0, session_factory=session)
+    assert "tracing" not in checked.kinds, "nothing is compiled in a check"

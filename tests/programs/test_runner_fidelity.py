@@ -23,7 +23,7 @@ PROBE = """
         main=sys.modules["__main__"].__dict__ is globals(), recursion=sys.getrecursionlimit(),
         torch="torch" in sys.modules, magpy_names=[n for n in sys.modules if n == "magpy_bootstrap"],
     )
-    import json, os, signal, threading
+    import ctypes, json, os, signal, threading  # ctypes: its library may keep a file of its own open
     seen.update(
         cwd=os.getcwd(), env=dict(os.environ), leader=None, fds=sorted(int(f) for f in os.listdir("/proc/self/fd"))[:4],
         first_free=os.open("/dev/null", 0), sigint=repr(signal.getsignal(signal.SIGINT)),

@@ -132,6 +132,13 @@ def test_a_long_line_takes_linear_time() -> None:
     assert len(messages) == 1 and len(messages[0]["message"]) == 48 << 20
 
 
+@pytest.mark.parametrize(("told", "granted"), [(5.0, 5.0), (1e9, 30.0), (-1, 0.0), (float("nan"), 0.0)])
+def test_waiting_for_a_cause_extends_the_time_limit_within_a_bound(told: float, granted: float) -> None:
+    collector = Collector(RunRequest(script="train.py"))
+    assert collector.take({"type": "tracing", "seconds": told}) is not None
+    assert collector.extra == granted and not collector.lowering
+
+
 def test_a_message_that_is_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "MAX_LINE", 1000)
     message = {"type": "done", "report": Report("x" * 2000).to_json()}

@@ -40,7 +40,11 @@ PROGRAM = """
             return True
         from magpy_core.regions import provider
 
-        (region,) = [one for one in provider.session().regions if one.kind == "module"]
+        session = provider.session()
+        (region,) = [one for one in session.regions if one.kind == "module"]
+        if session.is_tracing:
+            time.sleep(0.5)  # which leaves it the processor
+            return False
         return bool(region.hits or region.disabled)
 
     if len(sys.argv) > 1:
@@ -64,7 +68,7 @@ PROGRAM = """
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("bug", [True, False], ids=["bug", "no bug"])
 def test_a_wrong_result_of_the_compiler_reaches_no_program(tmp_path: Path, bug: bool) -> None:
-    env = environment()
+    env = environment(XDG_CACHE_HOME=str(tmp_path / "cache"))
     env.pop("MAGPY_COMPILE", None)
     argv = ["bug"] if bug else []
     options = {"steps": 0, "env": env, "timeout": 660.0, "session_factory": SESSIONS["magpy"], "args": argv}
@@ -78,5 +82,14 @@ def test_a_wrong_result_of_the_compiler_reaches_no_program(tmp_path: Path, bug: 
         (finding,) = wrong
         lines = Path(finding.location.file).read_text().splitlines()
         assert "self.last(torch.tanh(hidden))" in lines[finding.location.range.start.line] and net.hits == 0
+        assert "has 1 of 6 operations: `aten.tanh.default`" in finding.hint and "Inductor's code is wrong" in finding.hint
+        values = {value.name: value.repr for value in finding.values}
+        assert values["operations"] == "aten.tanh.default" and f"`{values['reproducer']}`" in finding.hint
+        file = Path(values["reproducer"])
+        assert file.parent == tmp_path / "cache" / "magpy" / "differences"
+        assert "torch.ops.aten.tanh.default" in file.read_text() and f"{finding.location.file}:" in file.read_text()
+        assert "does not show it with torch alone" in finding.hint, "the bug is not torch's"
+        told = [message["finding"] for message in ran.messages if message["type"] == "finding"]
+        assert any(one["code"] == "MP914" and one["hint"] == finding.hint for one in told), "while the program ran"
     else:
         assert not wrong and net.hits and net.verified == 1 and not net.unverified

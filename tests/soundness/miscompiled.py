@@ -186,7 +186,7 @@ def _net() -> tuple[Callable[..., Any], tuple[Any, ...]]:
 def _step() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16))
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2, amsgrad=True)  # updated by operations, not by one kernel
 
     def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         optimizer.zero_grad()

@@ -41,6 +41,7 @@ SAMPLE = (
     "attr_write_tensor",
     "embedding_tied",
     "conv_net",
+    "recurrent_of_varying_length",
 )
 _total: Counter[str] = Counter()
 
@@ -190,8 +191,9 @@ def test_most_programs_are_captured(captured_file: Path) -> None:
     lost = [p.name for p in ran if not is_captured(p)]
     share = 1 - len(lost) / len(ran)
     print(f"\n{share:.0%} of {len(ran)} programs are captured; not: {', '.join(lost)}")
-    # Of programs that need not be refused: the share fell when what had been captured was marked `refused`.
-    assert share > 0.84, f"only {share:.0%} of {len(ran)} programs are captured: {lost}"
+    # Of programs that need not be refused: the share fell when what had been captured was marked `refused`, and with those
+    # that need the exact text of a number, which are captured again at each call.
+    assert share > 0.81, f"only {share:.0%} of {len(ran)} programs are captured: {lost}"
 
 
 def test_the_harness_sees_no_difference_between_two_eager_worlds() -> None:

@@ -108,6 +108,8 @@ def test_a_bug_that_shows_later_is_found_in_a_later_call() -> None:
     samples = summarise(region).samples
     assert [one.is_difference for one in samples] == [False] * (len(samples) - 1) + [True] and len(samples) >= 2
     assert region.disabled and samples[-1].apart > 0.1 > 1e-6 > samples[0].apart
+    assert samples[0].loss == pytest.approx(samples[0].compiled_loss) and samples[0].loss, "the sum is its only number"
+    assert samples[-1].loss != pytest.approx(samples[-1].compiled_loss)
 
 
 @pytest.mark.timeout(600)
@@ -129,15 +131,19 @@ def test_a_difference_is_traced_to_its_operations(tmp_path: Path) -> None:
     region.options.verify = Plan.parse(f"bisect:{tmp_path}")
     bug = next(one for one in BUGS if one.name == "an activation is dropped")
     with planted(bug, graph=None):
-        for _ in range(3):
+        for _ in range(5):
             compiled(torch.randn(8, 16))
     (finding,) = (one for one in region.findings.values() if one.code == "MP914")
-    found = re.search(r"The smallest part that differs has (\d+) of (\d+) operations: `aten.tanh.default`", finding.message)
-    assert found is not None and int(found[1]) == 1 and int(found[2]) > 40, finding.message
-    assert "Inductor's code is wrong" in finding.message and f"{__file__}:" in finding.message, finding.message
+    found = re.search(r"The smallest part that differs has (\d+) of (\d+) operations: `aten.tanh.default`", finding.hint)
+    assert found is not None and int(found[1]) == 1 and int(found[2]) > 40, finding.hint
+    assert "Inductor's code is wrong" in finding.hint and f"{__file__}:" in finding.hint, finding.hint
     (file,) = tmp_path.glob("*.py")
+    values = {value.name: value.repr for value in finding.values}
+    assert values.pop("largest difference") and values == {
+        "operations": "aten.tanh.default", "at fault": "Inductor", "reproducer": str(file),
+    }  # fmt: skip
     assert "torch.ops.aten.tanh.default" in file.read_text() and not [*tmp_path.glob("*.pt")]
-    assert "does not show it with torch alone" in finding.message, "the bug is not torch's"
+    assert "does not show it with torch alone" in finding.hint, "the bug is not torch's"
 
 
 def test_strictly_only_code_that_gives_the_same_bits_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -546,7 +546,9 @@ def check(program: Program, backend: str) -> None:
     if program.held and backend != "eager":
         assert any(capture.holds_writes and capture.hits for capture in region.captures), findings
     if not program.refused and not program.held:
-        assert region.captures and all(capture.is_complete for capture in region.captures), findings
+        can_run = backend == "eager" or program.compiled  # a compiler may refuse the only capture that there is
+        assert region.captures or not can_run, findings
+        assert all(capture.is_complete for capture in region.captures), findings
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -68,6 +68,9 @@ export async function marksInStep(window, { workspace }) {
     await page.keyboard.press("Control+z");
     return (await window.statusBar.locator(".codicon-history").count()) === 0;
   }, "the text of the run");
+  // VS Code saves by itself after a while, so the file may have the line still; the next stories read it.
+  await page.keyboard.press("Control+s");
+  await until(() => !readFileSync(join(workspace, BLOCK), "utf8").startsWith("# a line more"), "the file as it was");
 }
 
 export async function hoversOverKernels(window) {

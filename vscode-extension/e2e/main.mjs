@@ -13,6 +13,7 @@ import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import * as bundled from "./bundled.mjs";
 import * as firstMinutes from "./firstMinutes.mjs";
 import { findChromium, install } from "./install.mjs";
 import * as kernels from "./kernels.mjs";
@@ -51,7 +52,7 @@ for (const example of ["char_gpt", "early_exit"]) {
     filter: (path) => !/__pycache__|\.pt$/.test(path),
   });
 }
-for (const program of ["block", "endless", "ranks", "tiny", "training"]) {
+for (const program of ["block", "endless", "ranks", "tiny", "training", "wrong"]) {
   cpSync(join(extension, "e2e", `${program}.py`), join(workspace, program, "train.py"));
 }
 
@@ -71,15 +72,24 @@ const browser = await chromium.launch({
   ],
 });
 let failed = false;
+let alone; // the Python that has torch, and nothing of MagPy
 
-async function runStories(name, trust, selected) {
-  const server = await startServer({ ...common, trust, folder: join(cache, `profile-${name}`) });
+/** A new environment that has torch, and nothing of MagPy. */
+function pythonWithTorchAlone() {
+  const folder = join(cache, "torch-alone");
+  rmSync(folder, { recursive: true, force: true });
+  const made = execFileSync(python, ["-m", "tests.environments", "torch-only", folder], { cwd: repository, encoding: "utf8" });
+  return made.trim();
+}
+
+async function runStories(name, trust, selected, changes = {}) {
+  const server = await startServer({ ...common, ...changes, trust, folder: join(cache, `profile-${name}`) });
   let window;
   try {
     window = await Window.open(browser, { port: server.port, workspace, file: join(workspace, "char_gpt", "train.py"), shots });
     for (const story of selected.filter(({ name }) => only === undefined || only.includes(name))) {
       const start = Date.now();
-      await story(window, { workspace, extension, tiny: join(extension, "e2e", "tiny.py"), server: server.pid });
+      await story(window, { workspace, extension, python: alone, tiny: join(extension, "e2e", "tiny.py"), server: server.pid });
       console.log(`ok    ${story.name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
     }
   } catch (error) {
@@ -95,14 +105,23 @@ async function runStories(name, trust, selected) {
 try {
   await runStories("trusted", true, [
     stories.opens, stories.checks, stories.showsNoFacts, stories.hoversOverFact, stories.marksGraphBreak,
-    stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
+    stories.hoversOverGraphBreak, stories.explains, stories.saysWhyNotCompiled, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
     stories.showsNodesOfLine, stories.showsGuards, stories.showsReport, stories.dropsStaleFinding, stories.followsSettings,
     stories.runsCompiled, stories.showsGeneratedCode, showsRunView, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
     kernels.showsTriton, kernels.marksInStep, kernels.hoversOverKernels, kernels.showsPtx, kernels.reportsKernels,
-    stories.restarts, stories.compares, stories.checksEntrypointOnSave, stories.fixes,
+    stories.restarts, stories.keepsFindingsOnReload, stories.compares, stories.checksEntrypointOnSave, stories.fixes, stories.opensReproducer,
     firstMinutes.walksThrough, firstMinutes.triesTheExample, firstMinutes.setsUpTheProject,
     projects.checksTwoRanks, projects.checksNotebook, projects.keepsFoldersApart,
   ]);
+  const torchAlone = [bundled.choosesInterpreter, bundled.servesWithTorchAlone, firstMinutes.triesTheExample];
+  if (only === undefined || only.includes(bundled.servesWithTorchAlone.name)) {
+    alone = pythonWithTorchAlone();
+    await runStories("torch-alone", true, torchAlone, {
+      env: { ...common.env, PYTHONPATH: "" },
+      settings: { ...common.settings, "magpy.interpreter": "/no/such/python" },
+    });
+    rmSync(join(workspace, ".vscode", "settings.json"), { force: true });
+  }
   if (only === undefined || only.includes(stories.refusesUntrusted.name)) {
     await runStories("restricted", false, [stories.refusesUntrusted]);
   }

@@ -38,6 +38,6 @@ export function alive(pid) {
 
 /** MagPy's language servers below the process `root`, without their children, which look like their parent between fork and exec. */
 export function languageServers(root) {
-  const found = descendants(root).filter((pid) => read(pid, "cmdline").includes("lsp_server.server.main"));
+  const found = descendants(root).filter((pid) => /lsp_server\.server\.main|bundled\/magpy\.py\0server/.test(read(pid, "cmdline")));
   return found.filter((pid) => !found.includes(stat(pid)[1]));
 }

@@ -42,7 +42,7 @@ export async function showsRunView(window, { workspace }) {
   const first = await text();
   await until(async () => (await text()) !== first, "other figures");
   writeFileSync(finish, "");
-  await window.status(/MagPy: (\d+\.\d\dx, )?(saved|lost|neither)/, LONG_TIMEOUT);
+  await window.status(/MagPy: (\d+ warnings?, )?(\d+\.\d\dx, )?(saved|lost|neither)/, LONG_TIMEOUT);
   await frame.locator("body[data-state=done]").waitFor();
   await frame.locator("#report:visible").waitFor();
   expect((await frame.locator("#cancel:visible").count()) === 0, "nothing to cancel");

@@ -1,10 +1,11 @@
 /** The extension's commands. The server's own (`magpy.check` ...) are registered by the language client. */
 
 import * as vscode from "vscode";
+import { chooseInterpreter } from "./chooseInterpreter";
 import { codeOf } from "./findingCode";
 import type { FirstMinutes } from "./firstMinutes";
-import { type CaptureAt, CODES, type CodeInfo, type NodesOfLine, SERVER_COMMANDS, VIEWS } from "./protocol";
-import { InterpreterProblem, type Server } from "./server";
+import { type CaptureAt, CODES, type CodeInfo, type NodesOfLine, SERVER_COMMANDS, VIEWS, type WhyNot } from "./protocol";
+import { InterpreterProblem, type Server, ServerProblem } from "./server";
 import { shownPython, type Starter } from "./starting";
 import { TOOLS } from "./tools";
 import type { ViewDocuments } from "./views/documents";
@@ -20,6 +21,7 @@ export interface CommandContext {
   server: Server;
   starter: Starter;
   output: vscode.OutputChannel;
+  log: vscode.OutputChannel;
   documents: ViewDocuments;
   graphs: GraphPanel;
   kernels: KernelViews;
@@ -51,9 +53,10 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     "magpy.showNodesOfLine": () => showNodesOfLine(server, graphs),
     "magpy.showTriton": (about?: unknown) => kernels.show("triton", about),
     "magpy.showPtx": (about?: unknown) => kernels.show("ptx", about),
-    [TOOLS.demo.command]: () => firstMinutes.run("demo"),
+    [TOOLS.demo.command]: () => firstMinutes.tryExample(),
     [TOOLS.init.command]: () => firstMinutes.run("init"),
     [TOOLS.doctor.command]: () => firstMinutes.run("doctor"),
+    "magpy.chooseInterpreter": chooseInterpreter,
     "magpy.cancelRun": () => send(server, SERVER_COMMANDS.cancel, []),
     "magpy.clearFindings": async () => {
       await send(server, SERVER_COMMANDS.clear, []);
@@ -63,6 +66,10 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     "magpy.showOutput": () => {
       output.show(true);
     },
+    "magpy.showLog": () => {
+      context.log.show(true);
+    },
+    "magpy.showWhyNot": (region?: unknown) => showWhyNot(server, pages, region),
     "magpy.explainCode": (code?: string) => explain(server, pages, code),
     "magpy.showMenu": showMenu,
   };
@@ -80,14 +87,17 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
   return [...registered, vscode.workspace.registerTextDocumentContentProvider(PAGE_SCHEME, pages)];
 }
 
-async function report(error: unknown): Promise<void> {
+/** What the buttons of messages do. */
+const ACTIONS = { "Choose Interpreter": "magpy.chooseInterpreter", "Show Log": "magpy.showLog", "Show Output": "magpy.showOutput" } as const;
+
+/** Shows an error message, with buttons. */
+export async function report(error: unknown): Promise<void> {
   const message = error instanceof Error ? error.message : String(error);
-  const actions = error instanceof InterpreterProblem ? ["Choose Interpreter", "Show Output"] : ["Show Output"];
-  const choice = await vscode.window.showErrorMessage(message, ...actions);
-  if (choice === "Choose Interpreter") {
-    await vscode.commands.executeCommand("workbench.action.openSettings", "magpy.interpreter");
-  } else if (choice === "Show Output") {
-    await vscode.commands.executeCommand("magpy.showOutput");
+  const choose = error instanceof InterpreterProblem || message.includes("magpy.interpreter");
+  const show = error instanceof ServerProblem ? "Show Log" : "Show Output";
+  const choice = await vscode.window.showErrorMessage(message, ...(choose ? (["Choose Interpreter"] as const) : []), show);
+  if (choice !== undefined) {
+    await vscode.commands.executeCommand(ACTIONS[choice]);
   }
 }
 
@@ -107,7 +117,14 @@ async function explain(server: Server, pages: CodePages, code?: string): Promise
   if (info === undefined) {
     throw new Error(`${chosen} is not a finding code.`);
   }
-  await vscode.commands.executeCommand("markdown.showPreview", pages.put(info));
+  await vscode.commands.executeCommand("markdown.showPreview", pages.put(`${info.code} ${info.name}`, info.page));
+}
+
+/** Why a region is not compiled; without its id, all of the last run. */
+async function showWhyNot(server: Server, pages: CodePages, region?: unknown): Promise<void> {
+  const client = await server.ready();
+  const { name, page } = await client.sendRequest<WhyNot>(VIEWS.whyNot, typeof region === "string" ? { region } : {});
+  await vscode.commands.executeCommand("markdown.showPreview", pages.put(`Why ${name} is not compiled`, page));
 }
 
 function codeAtCursor(): string | undefined {
@@ -163,10 +180,12 @@ async function showMenu(): Promise<void> {
     item("pulse", "Show Run View", "magpy.showRunView"),
     item("output", "Show Output", "magpy.showOutput"),
     item("clear-all", "Clear Findings", "magpy.clearFindings"),
+    item("question", "Why Is This Not Compiled?", "magpy.showWhyNot"),
     item("question", "Explain Code", "magpy.explainCode"),
     item("target", "Select Entrypoint", "magpy.selectEntrypoint"),
     item("gear", "Set Up This Project", TOOLS.init.command),
     item("pulse", "Check the Installation", TOOLS.doctor.command),
+    item("symbol-namespace", "Choose Interpreter", "magpy.chooseInterpreter"),
     item("debug-restart", "Restart Server", "magpy.restartServer"),
   ];
   const chosen = await vscode.window.showQuickPick(items, { title: "MagPy" });
@@ -179,13 +198,13 @@ function item(icon: string, label: string, command: string): vscode.QuickPickIte
   return { label: `$(${icon}) ${label}`, command };
 }
 
-/** Read-only documents with the codes' pages, shown by VS Code's Markdown preview. */
+/** Read-only pages, shown by VS Code's Markdown preview: of finding codes, and why something is not compiled. */
 class CodePages implements vscode.TextDocumentContentProvider {
   private readonly texts = new Map<string, string>();
 
-  put(info: CodeInfo): vscode.Uri {
-    const uri = vscode.Uri.from({ scheme: PAGE_SCHEME, path: `/${info.code} ${info.name}.md` });
-    this.texts.set(uri.toString(), info.page);
+  put(name: string, page: string): vscode.Uri {
+    const uri = vscode.Uri.from({ scheme: PAGE_SCHEME, path: `/${name.replace(/[/\\]/g, "-")}.md` });
+    this.texts.set(uri.toString(), page);
     return uri;
   }
 

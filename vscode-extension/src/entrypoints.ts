@@ -44,7 +44,7 @@ export function merged(settings: readonly Entrypoint[], project: readonly Entryp
   return [...settings, ...project.filter((entry) => !names.has(entry.name))];
 }
 
-/** The command line that compares both engines; an empty `backend` means the default. */
+/** What `magpy-lsp` gets to compare both engines; an empty `backend` means the default. */
 export function compareArgs(argument: RunArgument, file: string, backend = ""): string[] {
   const program = argument.module === undefined ? [file] : ["-m", argument.module];
   const options = [
@@ -53,7 +53,6 @@ export function compareArgs(argument: RunArgument, file: string, backend = ""): 
     ...(argument.cwd === undefined ? [] : ["--cwd", argument.cwd]),
     ...(argument.nproc === undefined ? [] : ["--nproc-per-node", String(argument.nproc)]),
   ];
-  // -P: a workspace file must not shadow one of our modules.
-  const line = ["-P", "-m", "lsp_server.cli", "check", "--engine", "both", "--exit-zero", ...options, ...program];
+  const line = ["check", "--engine", "both", "--exit-zero", ...options, ...program];
   return argument.args === undefined || argument.args.length === 0 ? line : [...line, "--", ...argument.args];
 }

@@ -1,9 +1,11 @@
 /** Entry point: wires the server, the status bar, the output channel and the commands together. */
 
+import * as fs from "node:fs";
 import * as vscode from "vscode";
-import { registerCommands } from "./commands";
+import { registerCommands, report } from "./commands";
 import { Debounced } from "./debounce";
-import { FirstMinutes } from "./firstMinutes";
+import { FirstMinutes, WORKS } from "./firstMinutes";
+import type { Own } from "./installation";
 import { isActive, type RunStatus, SERVER_COMMANDS } from "./protocol";
 import { onSelectedPythonChange } from "./pythonExtension";
 import { RunOnSave } from "./runOnSave";
@@ -70,12 +72,15 @@ function begin(context: vscode.ExtensionContext): void {
         output.show(true);
       }
       treeSoon.call(TREE_DELAY_MS);
+      if (status.state === "done") {
+        void vscode.commands.executeCommand("setContext", WORKS, true);
+      }
       if (!isActive(status.state) && !ended.has(status.runId)) {
         ended.add(status.runId);
         documents.refresh();
         void graphs.refresh();
         if (status.state === "failed") {
-          void showFailure(status, output);
+          void report(new Error(`MagPy: ${status.summary}`));
         }
       }
     },
@@ -86,13 +91,16 @@ function begin(context: vscode.ExtensionContext): void {
     live: (run) => {
       runView.live(run);
     },
+    notice: (message) => {
+      void vscode.window.showWarningMessage(message);
+    },
     save: async (argument, command) => {
       if (command === SERVER_COMMANDS.check) {
         starter.remember(argument);
       }
       await saveForRun(argument);
     },
-  });
+  }, ownOf(context.extension), context.storageUri);
   const starter = new Starter(started, context.workspaceState);
   const onSave = new RunOnSave(starter, log);
   const brackets = new Brackets(context.extensionUri);
@@ -114,9 +122,10 @@ function begin(context: vscode.ExtensionContext): void {
   const runView = new RunPanel(context.extensionUri, cancel);
   server = started;
 
-  const restart = (): void => {
-    started.restart().catch((error: unknown) => {
+  const start = (): void => {
+    started.restartIfChanged().catch((error: unknown) => {
       log.error(error instanceof Error ? error.message : String(error));
+      void report(error); // not only in the status bar, where nobody looks for a reason
     });
   };
   context.subscriptions.push(
@@ -137,10 +146,11 @@ function begin(context: vscode.ExtensionContext): void {
       server: started,
       starter,
       output,
+      log,
       documents,
       graphs,
       kernels,
-      firstMinutes: new FirstMinutes(started),
+      firstMinutes: new FirstMinutes(started, starter),
       runView,
       clearRuns: () => {
         statusBar.clearRuns();
@@ -149,11 +159,11 @@ function begin(context: vscode.ExtensionContext): void {
     }),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (event.affectsConfiguration("magpy.interpreter")) {
-        restart();
+        start();
       }
     }),
   );
-  onSelectedPythonChange(restart).then(
+  onSelectedPythonChange(start).then(
     (subscription) => {
       if (subscription !== undefined) {
         context.subscriptions.push(subscription);
@@ -163,7 +173,14 @@ function begin(context: vscode.ExtensionContext): void {
       log.warn(`Changes of the Python extension's interpreter are not detected: ${String(error)}`);
     },
   );
-  restart();
+  start();
+}
+
+/** The MagPy that the extension brings, in `bundled`. */
+function ownOf(extension: vscode.Extension<unknown>): Own {
+  const file = vscode.Uri.joinPath(extension.extensionUri, "bundled", "magpy.py").fsPath;
+  const { version } = extension.packageJSON as { version: string };
+  return { version, file: fs.existsSync(file) ? file : undefined };
 }
 
 function append(channel: vscode.OutputChannel, text: string): void {
@@ -175,11 +192,4 @@ function append(channel: vscode.OutputChannel, text: string): void {
 function wantsOutput(status: RunStatus): boolean {
   const when = vscode.workspace.getConfiguration("magpy").get<string>("revealOutput", "onRunCompiled");
   return isActive(status.state) && (when === "always" || (when === "onRunCompiled" && status.mode === "compiled"));
-}
-
-async function showFailure(status: RunStatus, output: vscode.OutputChannel): Promise<void> {
-  const choice = await vscode.window.showErrorMessage(`MagPy: ${status.summary}`, "Show Output");
-  if (choice === "Show Output") {
-    output.show(true);
-  }
 }

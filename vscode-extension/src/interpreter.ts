@@ -47,38 +47,37 @@ export async function findInterpreter(from: Surroundings): Promise<Interpreter> 
   return { path: windows ? "python" : "python3", source: "PATH" };
 }
 
-/** Code for a candidate interpreter; its output decides whether the interpreter can run the server. */
-/** What pip installs: `magpy` on the index is another project's. */
-export const DISTRIBUTION = "magpy-lsp";
-
-export const PROBE = "import sys, importlib.util as u; print('%d.%d' % sys.version_info[:2], bool(u.find_spec('lsp_server')))";
-
-export interface Probe {
-  code: number | undefined;
-  stdout: string;
-  stderr: string;
+export interface Places {
+  folder: string | undefined;
+  platform: NodeJS.Platform;
+  env: Readonly<Record<string, string | undefined>>;
+  /** The value of `python.defaultInterpreterPath`. */
+  configured: string;
+  isFile(file: string): boolean;
 }
 
-/** The interpreter's problem, and what to do; undefined if it can run the server. */
-export function probeProblem(interpreter: Interpreter, probe: Probe): string | undefined {
-  const named = `${interpreter.path} (from ${interpreter.source === "setting" ? "magpy.interpreter" : interpreter.source})`;
-  if (probe.code === undefined) {
-    return `MagPy can't start the Python ${named}: ${firstLine(probe.stderr)}. Choose another interpreter.`;
+/** The interpreters to choose from: those of the folder, the active environments, the Python extension's setting, PATH. */
+export function candidates(places: Places): { path: string; source: string }[] {
+  const { folder, env } = places;
+  const windows = places.platform === "win32";
+  const own = (environment: string): string => path.join(environment, ...(windows ? ["Scripts", "python.exe"] : ["bin", "python"]));
+  const found: { path: string; source: string }[] = [];
+  for (const name of folder === undefined ? [] : [".venv", "venv", "env"]) {
+    found.push({ path: own(path.join(folder ?? "", name)), source: name });
   }
-  const facts = /^(\d+)\.(\d+) (True|False)\s*$/.exec(probe.stdout);
-  if (probe.code !== 0 || facts === null) {
-    return `The Python ${named} does not work: ${firstLine(probe.stderr) || `exit code ${probe.code}`}. Choose another interpreter.`;
+  for (const name of ["VIRTUAL_ENV", "CONDA_PREFIX"]) {
+    const environment = env[name];
+    if (environment !== undefined && environment !== "") {
+      found.push({ path: own(environment), source: "active environment" });
+    }
   }
-  const [, major, minor, installed] = facts;
-  if (Number(major) !== 3 || Number(minor) < 11) {
-    return `MagPy needs Python 3.11 or later; ${named} is ${major}.${minor}. Choose another interpreter.`;
+  if (path.isAbsolute(places.configured)) {
+    found.push({ path: places.configured, source: "python.defaultInterpreterPath" });
   }
-  if (installed === "False") {
-    return `MagPy is not installed in ${named}. Install it there (pip install ${DISTRIBUTION}) or choose another interpreter.`;
+  for (const place of (env["PATH"] ?? "").split(path.delimiter).filter((one) => path.isAbsolute(one))) {
+    const names = windows ? ["python.exe"] : ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
+    found.push(...names.map((name) => ({ path: path.join(place, name), source: "PATH" })));
   }
-  return undefined;
-}
-
-function firstLine(text: string): string {
-  return (text.trim().split("\n").at(-1) ?? "").replace(/\.$/, "");
+  const seen = new Set<string>();
+  return found.filter((one) => places.isFile(one.path) && !seen.has(one.path) && seen.add(one.path));
 }

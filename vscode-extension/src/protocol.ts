@@ -16,10 +16,14 @@ export interface RunStatus {
   step: number;
   /** What a compiled run has gained, once it has ended: "1.53x, saved 41 s of 310 s"; empty if that was not measured. */
   gain?: string;
+  /** How many graphs of a compiled run were compared with eager mode: "verified 11 of 12 graphs"; empty if none. */
+  verified?: string;
   /** After the program's end, while kernels are made: graphs that are done, and all. */
   lowering?: [number, number] | null;
   findings: Record<SeverityName, number>;
   failure: string | null;
+  /** When it ended, in milliseconds since the epoch; null while it runs. */
+  endedMs?: number | null;
   /** The shown findings are of an older text or of the previous run. */
   stale?: boolean;
 }
@@ -65,6 +69,13 @@ export interface CodeInfo {
   title: string;
   /** The address of the page on the web, if it is published. */
   url: string | null;
+  /** Markdown. */
+  page: string;
+}
+
+/** The response to `magpy/whyNot`: why a region, or everything in a run, is not compiled. */
+export interface WhyNot {
+  name: string;
   /** Markdown. */
   page: string;
 }
@@ -264,6 +275,7 @@ export const VIEWS = {
   kernels: "magpy/kernels",
   page: "magpy/page",
   entrypoints: "magpy/entrypoints",
+  whyNot: "magpy/whyNot",
 } as const;
 
 export const STATUS = "magpy/status";

@@ -94,9 +94,11 @@ export class RunTerminals implements vscode.Disposable {
     let known = this.byEntrypoint.get(status.entrypoint);
     if (!this.seen.has(status.runId)) {
       this.seen.add(status.runId);
-      known ??= this.open(status);
+      if (known === undefined && isActive(status.state)) { // a run of the last session has nothing to say
+        known = this.open(status);
+      }
       if (reveal) {
-        known.terminal.show(true);
+        known?.terminal.show(true);
       }
     }
     known?.pty.status(status);

@@ -14,7 +14,8 @@ import {
   type LanguageClientOptions,
   type StaticFeature,
 } from "vscode-languageclient/node";
-import { findInterpreter, type Interpreter, PROBE, type Probe, probeProblem } from "./interpreter";
+import { type Installation, installationOf, type Own, type Probe, PROBE } from "./installation";
+import { findInterpreter, type Interpreter } from "./interpreter";
 import { LIVE, type LiveRun, OUTPUT, type RunOutput, type RunStatus, SERVER_COMMANDS, STATUS } from "./protocol";
 import { selectedPython } from "./pythonExtension";
 import { LatestQueue } from "./queue";
@@ -28,14 +29,25 @@ const CRASHES_ALLOWED = 3;
 /** The commands that start a program. */
 const RUNNING: readonly string[] = [SERVER_COMMANDS.check, SERVER_COMMANDS.runCompiled, SERVER_COMMANDS.compare];
 
+/** The server does not start. The message says why; its log may say more. */
+export class ServerProblem extends Error {}
+
 /** The interpreter can't run the server. The message says what to do. */
-export class InterpreterProblem extends Error {}
+export class InterpreterProblem extends ServerProblem {}
+
+/** How `magpy-lsp` is started: `python`, and its arguments before the command. */
+export interface Tool {
+  python: string;
+  args: string[];
+}
 
 export interface ServerEvents {
   state(state: ServerState, problem?: string): void;
   status(status: RunStatus): void;
   output(output: RunOutput): void;
   live(run: LiveRun): void;
+  /** Something that the user should know, although the server works. */
+  notice(message: string): void;
   /** Called before a run to save the editor's text to disk. */
   save(argument: unknown, command: string): Promise<void>;
 }
@@ -55,10 +67,15 @@ export class Server {
   private client: LanguageClient | undefined;
   private readonly queue = new LatestQueue();
   private crashes = 0;
+  /** What the server was started for, and the interpreter that it got. */
+  private started: { resource: vscode.Uri | undefined; path: string } | undefined;
 
   constructor(
     private readonly log: vscode.LogOutputChannel,
     private readonly events: ServerEvents,
+    private readonly own: Own,
+    /** The folder of this workspace's last runs; undefined without a workspace. */
+    private readonly storage: vscode.Uri | undefined,
   ) {}
 
   /** The running client, if any; does not start one. */
@@ -86,6 +103,15 @@ export class Server {
     });
   }
 
+  /** Restarts the server if its own interpreter is another one now. Programs get theirs when they start. */
+  async restartIfChanged(): Promise<void> {
+    const { started } = this;
+    const same = this.client !== undefined && started !== undefined && (await this.interpreter(started.resource)).path === started.path;
+    if (!same) {
+      await this.restart();
+    }
+  }
+
   stop(): Promise<void> {
     return this.queue.run(() => this.stopClient());
   }
@@ -102,20 +128,41 @@ export class Server {
     });
   }
 
+  /** The command line, for programs of `resource`. Throws an InterpreterProblem. */
+  async tool(resource: vscode.Uri | undefined): Promise<Tool> {
+    const interpreter = await this.interpreter(resource);
+    return { python: interpreter.path, args: (await this.installation(interpreter)).cli };
+  }
+
+  private async installation(interpreter: Interpreter): Promise<Installation> {
+    const found = installationOf(interpreter, await probe(interpreter.path), this.own);
+    if ("problem" in found) {
+      throw new InterpreterProblem(found.problem);
+    }
+    return found;
+  }
+
   private async startClient(): Promise<void> {
     if (!vscode.workspace.isTrusted) {
       throw new Error(UNTRUSTED);
     }
     this.events.state("starting");
-    const interpreter = await this.interpreter(vscode.window.activeTextEditor?.document.uri);
-    const problem = probeProblem(interpreter, await probe(interpreter.path));
-    if (problem !== undefined) {
-      this.events.state("failed", problem);
-      throw new InterpreterProblem(problem);
+    const resource = vscode.window.activeTextEditor?.document.uri;
+    const interpreter = await this.interpreter(resource);
+    this.started = { resource, path: interpreter.path };
+    let installation: Installation;
+    try {
+      installation = await this.installation(interpreter);
+    } catch (error) {
+      this.events.state("failed", error instanceof Error ? error.message : String(error));
+      throw error;
     }
-    // -P: a workspace file must not shadow one of the server's modules.
-    const run: Executable = { command: interpreter.path, args: ["-P", "-m", "lsp_server.server.main"] };
-    this.log.info(`Starting ${run.command} ${(run.args ?? []).join(" ")} (interpreter from ${interpreter.source})`);
+    if (installation.notice !== undefined) {
+      this.log.warn(installation.notice);
+      this.events.notice(installation.notice);
+    }
+    const run: Executable = { command: interpreter.path, args: installation.server };
+    this.log.info(`Starting ${run.command} ${installation.server.join(" ")} (interpreter from ${interpreter.source}, MagPy of the ${installation.source})`);
     const client = new LanguageClient("magpy", "MagPy", run, this.options());
     client.registerFeature(statusFeature);
     client.onNotification(STATUS, (status: RunStatus) => {
@@ -132,7 +179,7 @@ export class Server {
     } catch (error) {
       const reason = `The MagPy language server did not start: ${error instanceof Error ? error.message : String(error)}`;
       this.events.state("failed", reason);
-      throw new Error(reason, { cause: error });
+      throw new ServerProblem(reason, { cause: error });
     }
     this.client = client;
     this.events.state("ready");
@@ -154,7 +201,7 @@ export class Server {
         { notebook: { scheme: "file", notebookType: "jupyter-notebook" }, language: "python" },
         { scheme: "file", pattern: "**/pyproject.toml" }, // for diagnostics of its table
       ],
-      initializationOptions: { trusted: vscode.workspace.isTrusted },
+      initializationOptions: { trusted: vscode.workspace.isTrusted, storage: this.storage?.fsPath },
       outputChannel: this.log,
       markdown: { isTrusted: { enabledCommands: ["magpy.showTriton"] } }, // the link in a hover over a line with kernels
       middleware: {
@@ -209,7 +256,7 @@ export class Server {
 
 function probe(command: string): Promise<Probe> {
   return new Promise((resolve) => {
-    execFile(command, ["-P", "-c", PROBE], { timeout: PROBE_TIMEOUT_MS }, (error, stdout, stderr) => {
+    execFile(command, ["-c", PROBE], { timeout: PROBE_TIMEOUT_MS }, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === "number" ? error.code : undefined;
       resolve({ code, stdout, stderr: stderr.trim() === "" && error !== null ? error.message : stderr });
     });

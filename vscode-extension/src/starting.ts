@@ -147,9 +147,9 @@ export class Starter {
     const uri = vscode.Uri.parse(argument.uri);
     const folder = vscode.workspace.getWorkspaceFolder(uri);
     const settings = vscode.workspace.getConfiguration("magpy", uri);
-    const python = (await this.server.interpreter(uri)).path;
+    const tool = await this.server.tool(uri);
     const line = compareArgs({ args: settings.get<string[]>("args", []), ...argument }, uri.fsPath, settings.get("backend", ""));
-    const execution = new vscode.ProcessExecution(python, line, {
+    const execution = new vscode.ProcessExecution(tool.python, [...tool.args, ...line], {
       cwd: argument.cwd ?? folder?.uri.fsPath ?? path.dirname(uri.fsPath),
       env: { ...settings.get<Record<string, string>>("env", {}), ...argument.env },
     });

@@ -2,13 +2,17 @@
 
 import * as vscode from "vscode";
 import type { RunStatus } from "./protocol";
-import { RunList, type ServerState, statusText } from "./statusText";
+import { codeOf } from "./findingCode";
+import { type Problems, RunList, type ServerState, statusText } from "./statusText";
 
 export class StatusBar implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("magpy.status", vscode.StatusBarAlignment.Left, 10);
   private readonly runs = new RunList();
   private server: ServerState = "stopped";
   private problem = "";
+  private readonly changes = vscode.languages.onDidChangeDiagnostics(() => {
+    this.render();
+  });
 
   constructor() {
     this.item.name = "MagPy";
@@ -36,7 +40,7 @@ export class StatusBar implements vscode.Disposable {
   }
 
   private render(): void {
-    const { text, tooltip, level, command } = statusText(this.server, this.runs.all, this.problem);
+    const { text, tooltip, level, command } = statusText(this.server, this.runs.all, this.problem, problemsOfOurs());
     this.item.text = text;
     this.item.tooltip = tooltip;
     this.item.command = command ?? "magpy.showMenu";
@@ -44,6 +48,18 @@ export class StatusBar implements vscode.Disposable {
   }
 
   dispose(): void {
+    this.changes.dispose();
     this.item.dispose();
   }
+}
+
+function problemsOfOurs(): Problems {
+  const found = { error: 0, warning: 0 };
+  for (const diagnostic of vscode.languages.getDiagnostics().flatMap(([, ofFile]) => ofFile)) {
+    if (codeOf(diagnostic) !== undefined) {
+      found.error += Number(diagnostic.severity === vscode.DiagnosticSeverity.Error);
+      found.warning += Number(diagnostic.severity === vscode.DiagnosticSeverity.Warning);
+    }
+  }
+  return found;
 }

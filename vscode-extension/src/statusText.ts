@@ -18,7 +18,19 @@ export function plural(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? "" : "s"}`;
 }
 
-export function statusText(server: ServerState, runs: readonly (RunStatus & { endedAt?: Date })[], problem = ""): StatusText {
+/** How many of MagPy's diagnostics the Problems view has. */
+export interface Problems {
+  error: number;
+  warning: number;
+}
+
+/** `problems`: while no program runs, the item says how many there are, of whichever run. */
+export function statusText(
+  server: ServerState,
+  runs: readonly (RunStatus & { endedAt?: Date })[],
+  problem: string,
+  problems: Problems,
+): StatusText {
   if (server === "starting") {
     return { text: "$(sync~spin) MagPy", tooltip: "The language server is starting.", level: "normal" };
   }
@@ -45,7 +57,7 @@ export function statusText(server: ServerState, runs: readonly (RunStatus & { en
   if (last === undefined) {
     return { text: "$(circuit-board) MagPy", tooltip: "There is no run yet.", level: "normal" };
   }
-  const shown = ended(last);
+  const shown = ended(last, problems);
   if (last.stale === true) {
     const why = "\n\nThe shown findings are from an older run: the text has changed since then, or this run ended before it found any.";
     return { ...shown, text: `${shown.text} $(history)`, tooltip: shown.tooltip + why };
@@ -54,7 +66,7 @@ export function statusText(server: ServerState, runs: readonly (RunStatus & { en
 }
 
 /** The text for a run that has ended, with the time of its end. */
-function ended(last: RunStatus & { endedAt?: Date }): StatusText {
+function ended(last: RunStatus & { endedAt?: Date }, problems: Problems): StatusText {
   const when = last.endedAt === undefined ? "" : ` (${last.endedAt.toLocaleTimeString("en-GB")})`;
   const tooltip = last.summary + when;
   switch (last.state) {
@@ -63,8 +75,8 @@ function ended(last: RunStatus & { endedAt?: Date }): StatusText {
     case "cancelled":
       return { text: "$(circle-slash) MagPy: cancelled", tooltip, level: "normal" };
     default: {
-      const { error, warning } = last.findings;
-      const gain = last.gain === undefined || last.gain === "" ? [] : [last.gain];
+      const { error, warning } = problems;
+      const gain = [last.gain, last.verified].filter((text) => text !== undefined && text !== "");
       const command = last.mode === "compiled" ? SHOW_RUN : undefined;
       if (error > 0) {
         return { text: `$(error) MagPy: ${[plural(error, "error"), ...gain].join(", ")}`, tooltip, level: "error", command };
@@ -72,7 +84,7 @@ function ended(last: RunStatus & { endedAt?: Date }): StatusText {
       if (warning > 0) {
         return { text: `$(warning) MagPy: ${[plural(warning, "warning"), ...gain].join(", ")}`, tooltip, level: "warning", command };
       }
-      return { text: ["$(check) MagPy", ...gain].join(": "), tooltip, level: "normal", command };
+      return { text: gain.length > 0 ? `$(check) MagPy: ${gain.join(", ")}` : "$(check) MagPy", tooltip, level: "normal", command };
     }
   }
 }
@@ -90,7 +102,8 @@ export class RunList {
       return;
     }
     const hadEnded = known?.runId === status.runId && !isActive(known.state);
-    const endedAt = isActive(status.state) ? undefined : hadEnded ? known.endedAt : this.now();
+    const told = typeof status.endedMs === "number" ? new Date(status.endedMs) : this.now();
+    const endedAt = isActive(status.state) ? undefined : hadEnded ? known.endedAt : told;
     if (hadEnded) {
       this.byEntrypoint.set(status.entrypoint, { ...status, endedAt }); // it became outdated: it keeps its position in the list
       return;

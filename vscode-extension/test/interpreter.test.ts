@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { expand, findInterpreter, probeProblem, type Surroundings } from "../src/interpreter";
+import { candidates, expand, findInterpreter, type Surroundings } from "../src/interpreter";
 
 function surroundings(changes: Partial<Surroundings> = {}): Surroundings {
   return {
@@ -45,20 +45,23 @@ describe("expand", () => {
   });
 });
 
-describe("probeProblem", () => {
-  const interpreter = { path: "/p", source: "setting" } as const;
-
-  it("is undefined for a usable interpreter", () => {
-    expect(probeProblem(interpreter, { code: 0, stdout: "3.11 True\n", stderr: "" })).toBeUndefined();
+describe("candidates", () => {
+  it("are the folder's, the active ones, the Python extension's and those on PATH, each once", () => {
+    const files = new Set(["/ws/.venv/bin/python", "/active/bin/python", "/conf/python", "/usr/bin/python3", "/usr/bin/python3.12"]);
+    const found = candidates({
+      folder: "/ws",
+      platform: "linux",
+      env: { VIRTUAL_ENV: "/active", CONDA_PREFIX: "/gone", PATH: "/usr/bin:/bin:relative:/usr/bin" },
+      configured: "/conf/python",
+      isFile: (file) => files.has(file),
+    });
+    expect(found.map((one) => `${one.path} ${one.source}`)).toEqual([
+      "/ws/.venv/bin/python .venv", "/active/bin/python active environment", "/conf/python python.defaultInterpreterPath",
+      "/usr/bin/python3 PATH", "/usr/bin/python3.12 PATH",
+    ]);
   });
 
-  it.each([
-    [{ code: undefined, stdout: "", stderr: "spawn /p ENOENT" }, "can't start the Python /p (from magpy.interpreter): spawn /p ENOENT."],
-    [{ code: 1, stdout: "", stderr: "Traceback\nSyntaxError: bad" }, "does not work: SyntaxError: bad."],
-    [{ code: 0, stdout: "hello", stderr: "" }, "does not work: exit code 0."],
-    [{ code: 0, stdout: "3.9 False\n", stderr: "" }, "is 3.9"],
-    [{ code: 0, stdout: "3.12 False\n", stderr: "" }, "pip install magpy-lsp"],
-  ])("describes the problem", (probe, expected) => {
-    expect(probeProblem(interpreter, probe)).toContain(expected);
+  it("are those on PATH without a folder", () => {
+    expect(candidates({ folder: undefined, platform: "linux", env: {}, configured: "python", isFile: () => true })).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { toolArgs, TOOLS } from "../src/tools";
+import { TOOLS } from "../src/tools";
 
 interface Step {
   id: string;
@@ -64,9 +64,11 @@ describe("the walkthrough", () => {
       expect(completionEvents.length, id).toBeGreaterThan(0);
       for (const event of completionEvents) {
         const [kind, name = ""] = event.split(":");
-        expect(kind === "onCommand" ? contributed.has(name) : views.includes(name), event).toBe(true);
+        const known = { onCommand: contributed.has(name), onView: views.includes(name), onContext: read("src/firstMinutes.ts").includes(`"${name}"`) };
+        expect(known[kind as keyof typeof known], event).toBe(true);
       }
-      expect(completionEvents.some((event) => offered.includes(event.replace("onCommand:", ""))), id).toBe(true);
+      const isOffered = (event: string): boolean => event.startsWith("onContext:") || offered.includes(event.replace("onCommand:", ""));
+      expect(completionEvents.some(isOffered), id).toBe(true);
     }
   });
 });
@@ -76,9 +78,5 @@ describe("the tools of the first minutes", () => {
     for (const { command, title } of Object.values(TOOLS)) {
       expect(contributed.get(command)?.toLowerCase()).toBe(title);
     }
-  });
-
-  it("cannot be shadowed by files of the workspace", () => {
-    expect(toolArgs("init")).toEqual(["-P", "-m", "lsp_server.cli", "init"]);
   });
 });

@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { RunList, statusText } from "../src/statusText";
+import { type Problems, RunList, statusText as textOf } from "../src/statusText";
 import { run } from "./helpers";
+
+const NONE: Problems = { error: 0, warning: 0 };
+
+function statusText(server: Parameters<typeof textOf>[0], runs: Parameters<typeof textOf>[1], problem = "", problems = NONE): ReturnType<typeof textOf> {
+  return textOf(server, runs, problem, problems);
+}
 
 describe("statusText", () => {
   it("shows the server's state", () => {
@@ -19,9 +25,9 @@ describe("statusText", () => {
   });
 
   it("shows how the last run ended", () => {
-    const findings = { error: 0, warning: 1, information: 3, hint: 9 };
-    expect(statusText("ready", [run({ state: "done", findings })]).text).toBe("$(warning) MagPy: 1 warning");
-    expect(statusText("ready", [run({ state: "done", findings: { ...findings, error: 2 } })]).level).toBe("error");
+    const done = [run({ state: "done" })];
+    expect(statusText("ready", done, "", { error: 0, warning: 1 }).text).toBe("$(warning) MagPy: 1 warning");
+    expect(statusText("ready", done, "", { error: 2, warning: 1 }).level).toBe("error");
     expect(statusText("ready", [run({ state: "done" })]).text).toBe("$(check) MagPy");
     expect(statusText("ready", [run({ state: "failed", summary: "why" })])).toMatchObject({ level: "error", tooltip: "why" });
     expect(statusText("ready", [run({ state: "cancelled" })]).text).toContain("cancelled");
@@ -30,9 +36,13 @@ describe("statusText", () => {
   it("says what a compiled run has gained, and opens its view", () => {
     const done = run({ state: "done", mode: "compiled", gain: "1.53x, saved 41.0 s of 310 s" });
     expect(statusText("ready", [done])).toMatchObject({ text: "$(check) MagPy: 1.53x, saved 41.0 s of 310 s", command: "magpy.showRunView" });
-    const warned = { ...done, findings: { ...done.findings, warning: 1 } };
-    expect(statusText("ready", [warned]).text).toBe("$(warning) MagPy: 1 warning, 1.53x, saved 41.0 s of 310 s");
-    expect(statusText("ready", [{ ...warned, gain: "" }]).text).toBe("$(warning) MagPy: 1 warning");
+    const warned = { error: 0, warning: 1 };
+    expect(statusText("ready", [done], "", warned).text).toBe("$(warning) MagPy: 1 warning, 1.53x, saved 41.0 s of 310 s");
+    expect(statusText("ready", [{ ...done, gain: "" }], "", warned).text).toBe("$(warning) MagPy: 1 warning");
+    const compared = { ...done, verified: "verified 12 of 12 graphs" };
+    expect(statusText("ready", [compared]).text).toBe("$(check) MagPy: 1.53x, saved 41.0 s of 310 s, verified 12 of 12 graphs");
+    expect(statusText("ready", [{ ...compared, gain: "" }]).text).toBe("$(check) MagPy: verified 12 of 12 graphs");
+    expect(statusText("ready", [{ ...compared, verified: "", gain: "" }]).text).toBe("$(check) MagPy");
     expect(statusText("ready", [run({ mode: "compiled" })]).command).toBe("magpy.showRunView");
     expect(statusText("ready", [run()]).command).toBeUndefined();
     expect(statusText("ready", [run({ state: "done" })]).command).toBeUndefined();
@@ -71,5 +81,13 @@ describe("RunList", () => {
     expect(list.all.map((r) => r.runId)).toEqual([3, 2]);
     list.clear();
     expect(list.all).toEqual([]);
+  });
+});
+
+describe("a run of the last session", () => {
+  it("ended when it ended, not when the editor started", () => {
+    const runs = new RunList(() => new Date(2026, 1, 1));
+    runs.update(run({ state: "done", endedMs: new Date(2026, 0, 1, 12, 34, 56).getTime() }));
+    expect(statusText("ready", runs.all).tooltip).toContain("(12:34:56)");
   });
 });

@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, Any
 from pygls.exceptions import JsonRpcInvalidParams
 
 from lsp_server.config import ConfigError, load_for
+from lsp_server.features import why_not
 from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.views import graphs, texts
 from lsp_server.features.views.kernels import kernels_of
 from lsp_server.features.views.shown import Json, NotShown, Shown, shown_runs
 from lsp_server.features.views.tree import entrypoint_tree
+from lsp_server.formats.why_not import by_weight
 from lsp_server.repeats import merged
 from magpy_core.findings import Report
 
 if TYPE_CHECKING:
     from lsp_server.server.app import MagpyServer
 
-RUNS, GRAPH, TEXT, NODES, KERNELS, PAGE, ENTRYPOINTS = (
+RUNS, GRAPH, TEXT, NODES, KERNELS, PAGE, ENTRYPOINTS, WHY_NOT = (
     "magpy/runs", "magpy/graph", "magpy/text", "magpy/nodes", "magpy/kernels", "magpy/page", "magpy/entrypoints",
+    "magpy/whyNot",
 )  # fmt: skip
 
 
@@ -50,6 +53,7 @@ def register(server: MagpyServer) -> None:
     respond(KERNELS, lambda params: kernels_of(runs(), params))
     respond(PAGE, lambda params: {"html": _page(_wanted(runs(), params))})
     respond(ENTRYPOINTS, _entrypoints)
+    respond(WHY_NOT, lambda params: _why_not(runs(), params))
 
 
 def _mapping(params: Any) -> Mapping[str, Any]:
@@ -128,6 +132,18 @@ def _nodes(runs: list[Shown], params: Mapping[str, Any]) -> list[Json]:
     return graphs.nodes_of_line(runs, key_of(path), line)
 
 
+def _why_not(runs: list[Shown], params: Mapping[str, Any]) -> Json:
+    """Of one region, by its id; without it, of everything in the run."""
+    if params.get("region") is None:
+        shown = _wanted(runs, params)
+        return {"name": shown.label, "page": why_not.page(by_weight(shown.found.why_not))}
+    region = str(params["region"])
+    found = why_not.find(region, [shown.found for shown in runs])
+    if found is None:
+        raise NotShown(f"{region or 'The training step'} is compiled, or was not run: use Run compiled first.")
+    return {"name": found.name, "page": why_not.page([found])}
+
+
 def _page(shown: Shown) -> str:
     # Imported on first use, so that the server starts faster.
     from lsp_server.formats.html import page
@@ -138,7 +154,13 @@ def _page(shown: Shown) -> str:
     entrypoint = shown.run.target.entrypoint if shown.run else shown.label
     steps = shown.run.step if shown.run else 0
     report = Report(
-        entrypoint, list(found.regions.values()), findings, steps=steps, details=found.details, kernels=found.kernels
+        entrypoint,
+        list(found.regions.values()),
+        findings,
+        steps=steps,
+        details=found.details,
+        kernels=found.kernels,
+        why_not=found.why_not,
     )
     own = path_of(found.uri)
     base = Path(own).parent if own else Path.cwd()

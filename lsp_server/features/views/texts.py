@@ -58,7 +58,7 @@ def text_of(kind: str, capture: CaptureDetail, title: str, lines: Lines) -> Json
 
 
 def _guards(page: Page, capture: CaptureDetail, title: str) -> None:
-    page.add(f"# {title}: checks before a replay, in order")
+    page.add(f"# {title}: checks before compiled code runs, in order")
     page.add("")
     before = None
     for guard in capture.guards:
@@ -149,6 +149,6 @@ _KINDS: dict[str, tuple[str, Callable[[Page, CaptureDetail, str], None]]] = {
     "operators": ("python", _operators),
     "references": ("python", _references),
     "guardCode": ("python", _commented(lambda c: c.guard_code, "the code that checks the guards")),
-    "replayCode": ("python", _commented(lambda c: c.replay_code, "the code of a replay")),
+    "replayCode": ("python", _commented(lambda c: c.replay_code, "the code of a call, without the checks")),
     "generatedCode": ("python", _generated),
 }

@@ -9,7 +9,7 @@ import base64
 import json
 from html import escape
 
-from lsp_server.formats.html import capture_timeline, graph_listing, kernels, shell, step, timeline, verified
+from lsp_server.formats.html import capture_timeline, graph_listing, kernels, shell, step, timeline, verified, why_not
 from lsp_server.formats.html.findings import findings_table
 from lsp_server.formats.html.source import Sheets
 from lsp_server.formats.html.table import table
@@ -35,11 +35,12 @@ _COLUMNS = (
 def text(report: Report, view: View) -> str:
     sheets = Sheets(report, view)
     recompiles, of_step = capture_timeline.chapter(report, sheets), step.chapter(report)
-    of_comparison = verified.chapter(report)
+    of_comparison, uncompiled = verified.chapter(report), why_not.chapter(report, sheets)
     body = [
         of_step,
         of_comparison,
         f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
+        uncompiled,
         f"<h2 id='findings'>Findings</h2>{findings_table(report.findings, sheets, view)}",
         f"<h2 id='source'>Source</h2>{sheets.html()}",
         kernels.chapter(report, sheets),
@@ -49,7 +50,8 @@ def text(report: Report, view: View) -> str:
     ]
     links = ["step"] if of_step else []
     links += ["verified"] if of_comparison else []
-    links += ["regions", "findings", "source"] + (["kernels"] if report.kernels is not None else [])
+    links += ["regions"] + (["why-not"] if uncompiled else [])
+    links += ["findings", "source"] + (["kernels"] if report.kernels is not None else [])
     links += ["recompiles"] if recompiles else []
     links += ["captures", "timeline"] if report.details is not None else []
     return shell.document(report.entrypoint, f"{_verdict(report, view)}{shell.navigation(links)}", body)
@@ -122,7 +124,7 @@ def _capture(capture: CaptureDetail, sheets: Sheets) -> str:
         parts.append(
             f"<details><summary>Guards: {len(capture.guards):,} values</summary>{table(head, rows)}{more}</details>"
         )
-    codes = [("Guard code", capture.guard_code), ("Replay code", capture.replay_code)]
+    codes = [("Guard code", capture.guard_code), ("Side effects code", capture.replay_code)]
     codes += [(f"Generated code, graph {i}", code) for i, code in enumerate(capture.generated_code)]
     parts += [
         f"<details><summary>{name}</summary><div class='scroll'><pre>{escape(clean(code, lines=True))}</pre></div></details>"

@@ -12,8 +12,8 @@ from magpy_core.findings.details import Call
 
 HOW = {
     "recorded": "recorded under the monitor",
-    "watched": "eager mode; a capture would have been valid",
-    "replayed": "replayed, compiled",
+    "watched": "eager mode; compiled code would have been valid",
+    "replayed": "compiled",
     "plain": "eager mode",
 }
 _WIDE, _LEFT, _ROW = 1100, 190, 26

@@ -1,4 +1,4 @@
-"""Decoding and re-encoding of CPython 3.11 to 3.13 code objects, instruction by instruction.
+"""Decoding and re-encoding of CPython 3.11 to 3.14 code objects, instruction by instruction.
 
 Unlike a general bytecode library this preserves exactly what tracebacks and unwinding depend on: the exception table's
 depths, and the position (line, end line, column, end column) of every instruction.
@@ -27,7 +27,9 @@ _SIZES: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
 _CACHES: Sequence[int] = [_SIZES.get(name, 0) for name in dis.opname] if isinstance(_SIZES, dict) else _SIZES
 """The number of inline cache units after each opcode (3.13 stores them by name)."""
 _JUMPS = frozenset(dis.hasjrel)
-_BACKWARD = frozenset(op for name, op in dis.opmap.items() if "BACKWARD" in name)
+_BACKWARD = frozenset(op for name, op in dis.opmap.items() if "BACKWARD" in name or name == "END_ASYNC_FOR")
+"""Relative jumps to what is above. From 3.14 on, END_ASYNC_FOR names the END_SEND of its loop in the same way (for
+``sys.monitoring``), and does not jump."""
 
 Position = tuple[int | None, int | None, int | None, int | None]
 """(line, end line, column, end column), as in ``code.co_positions()``."""

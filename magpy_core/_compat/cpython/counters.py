@@ -1,4 +1,5 @@
-"""What code counts up: `n += 1`, `self.n += 1`, `n[0] += 1`. Key functions: counted_names, counts_item, count_also."""
+"""What code counts up: `n += 1`, `self.n += 1`, `n[0] += 1`. Key functions: counted_names, counts_item, count_also,
+stored_keys."""
 
 from __future__ import annotations
 
@@ -29,6 +30,23 @@ def count_also(code: CodeType, names: frozenset[str]) -> None:
 def counts_item(code: CodeType, line: int, column: int) -> bool:
     """Whether the item at this place (1-based line, 0-based column in UTF-8 bytes) is changed by an augmented assignment."""
     return (line, column) in _augmented_items(code)
+
+
+@by_object
+def stored_keys(code: CodeType) -> frozenset[str]:
+    """The strings that ``code`` itself names as keys of items that it sets: ``group["lr"] = rate``."""
+    found = set()
+    key, copies = None, 0
+    for now in dis.get_instructions(code):
+        if now.opname == "CACHE":
+            continue
+        if now.opname == "COPY" and key is not None:
+            copies += 1  # an augmented assignment copies the container and the key
+            continue
+        if key is not None and (now.opname == "STORE_SUBSCR" or (now.opname == "BINARY_SUBSCR" and copies == 2)):
+            found.add(key)
+        key, copies = now.argval if now.opname == "LOAD_CONST" and type(now.argval) is str else None, 0
+    return frozenset(found)
 
 
 @by_object

@@ -3,8 +3,8 @@
 CPython has NULLs on the value stack (next to a callable; a local saved by an inlined comprehension). ``COPY`` of a NULL
 crashes the interpreter, so code that inserts COPYs must know the stack layout before every call. Key function:
 :func:`stack_states`; a state is a string with one letter for every slot, bottom first: ``V`` a value, ``N`` a NULL, ``?``
-either. LOAD_METHOD (3.11) and LOAD_ATTR with the method bit (3.12, 3.13) are modeled as the instrumentation rewrites them: a
-NULL and the attribute. Up to 3.12 the NULL is below the callable, from 3.13 on above it.
+either. LOAD_METHOD (3.11), LOAD_ATTR with the method bit (3.12 and later) and LOAD_SPECIAL (3.14) are modeled as the
+instrumentation rewrites them: a NULL and the attribute. Up to 3.12 the NULL is below the callable, from 3.13 on above it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from magpy_core._compat.cpython.assembler import Decoded, Instr
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
-from magpy_core._compat.versions import PY312, PY313
+from magpy_core._compat.versions import PY312, PY313, PY314
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -60,6 +60,10 @@ def _step(state: str, instr: Instr, jump: bool) -> str:
             return state[: -(arg + 2)] + "V"
         case "CALL_KW":
             return state[: -(arg + 3)] + "V"
+        case "LOAD_SPECIAL":
+            return state[:-1] + _CALLABLE
+        case "CALL_FUNCTION_EX" if PY314:  # the callable, a NULL, the arguments, the keyword arguments or a NULL
+            return state[:-4] + "V"
         case "CALL_FUNCTION_EX":
             return state[: -(3 + (arg & 1))] + "V"
     effect = dis.stack_effect(op, arg if op >= dis.HAVE_ARGUMENT else None, jump=jump)
@@ -102,7 +106,7 @@ def stack_states(decoded: Decoded) -> dict[Instr, str]:
             if len(state) < depth:
                 raise UnknownStack(f"handler depth {depth} above the stack at {instr!r}")
             work.append((target, state[:depth] + ("V" if lasti else "") + "V"))
-        if instr.target is not None:
+        if instr.target is not None and instr.name != "END_ASYNC_FOR":
             work.append((instr.target, _step(state, instr, jump=True)))
         if instr.name not in _NO_FALLTHROUGH and instr in following:
             work.append((following[instr], _step(state, instr, jump=False)))

@@ -10,6 +10,8 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.utils.hooks import RemovableHandle
 
+from magpy_core._compat.torch.recurrent_operator import is_of_layer
+
 
 def reached_nodes(tensors: Iterable[torch.Tensor]) -> list[Any]:
     """The nodes that a backward pass from ``tensors`` reaches, in a fixed order, including those of leaves among them."""
@@ -60,7 +62,7 @@ def is_freed(tensors: Iterable[torch.Tensor]) -> bool:
     """Whether a backward pass from ``tensors`` raises, because an earlier one has freed saved tensors."""
     for node in reached_nodes(tensors):
         for name in dir(node):
-            if name.startswith("_saved_"):
+            if name.startswith("_saved_") or (name == "saved_tensors" and is_of_layer(node)):
                 try:
                     getattr(node, name)
                 except RuntimeError as error:

@@ -23,7 +23,7 @@ from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_co
 from magpy_core._compat.cpython.assembler import Decoded, Instr, assemble, decode
 from magpy_core._compat.cpython.imports import imported
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
-from magpy_core._compat.versions import PY312, PY313, UnsupportedVersion
+from magpy_core._compat.versions import PY312, PY313, PY314, UnsupportedVersion
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -73,7 +73,7 @@ def bypass(code: CodeType) -> CodeType | None:
         *((load("fn"), null) if PY313 else (null, load("fn"))),
         load(code.co_varnames[0]),
         load(code.co_varnames[1]),
-        Instr(_OP["CALL_FUNCTION_EX"], 1, position),
+        Instr(_OP["CALL_FUNCTION_EX"], 0 if PY314 else 1, position),  # 1: with keyword arguments, as 3.14 always has
         Instr(_OP["RETURN_VALUE"], 0, position),
     ]
     return assemble(Decoded(code, instrs, []), instrs, {}, code.co_consts, 4)

@@ -29,6 +29,7 @@ _PARTS = frozenset({"Runner", "runner", "call"})  # what a generated module defi
 _NAMESPACES = frozenset({"aten", "prims", "mkldnn", "mkl", "magpy"})
 _OURS = {
     "after": "operators_trace", "holds": "condition_op", "rnn_layer": "rnn_kernels", "rnn_layer_backward": "rnn_kernels",
+    "recurrent_forward": "recurrent_operator", "recurrent_backward": "recurrent_operator",
 }  # fmt: skip
 _MODULES: dict[str, Any] = {"torch": torch, "math": math}
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}

@@ -26,6 +26,7 @@ from magpy_core._compat.torch.recurrent_layers import corrected_layers
 from magpy_core._compat.torch.rnn_kernels import RNN_LAYERS
 from magpy_core._compat.torch.rounded_divisions import exact_divisions
 from magpy_core._compat.torch.symbolic_sizes import lowered_for_all_sizes, sizes_stay_symbolic
+from magpy_core._compat.torch.torch_kernels import own_kernels
 from magpy_core._compat.torch.torch_state import get_modes
 from magpy_core._compat.torch.written_buffers import ordered_after_writes
 from magpy_core._compat.torch.written_memory import read_before_written
@@ -200,7 +201,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 14
+_GENERATION = 17
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:
@@ -260,6 +261,7 @@ def inductor_compile(
                 ordered_after_writes(),
                 read_before_written(),
                 exact_divisions(),
+                own_kernels(),
                 unchecked_inputs() if checked else nullcontext(),
             ):
                 return _run(lambda: compile_fx(graph, fakes, **replaced), fake_mode, config)

@@ -1,4 +1,5 @@
-"""Options of ``torch._inductor.config`` for a compilation. Key names: OF_MODE, OF_BACKWARD. Key function: checked."""
+"""Options of ``torch._inductor.config`` for a compilation. Key names: OF_MODE, OF_BACKWARD. Key functions: checked,
+strict_numerics."""
 
 from __future__ import annotations
 
@@ -32,6 +33,15 @@ _REFUSED = {
     "triton.cudagraph_trees": "a result would be overwritten by the next call",
     "triton.cudagraphs": "a result would be overwritten by the next call",
 }
+
+
+def strict_numerics() -> dict[str, Any]:
+    """The options by which Inductor's kernels give eager mode's bits wherever it can; empty before torch 2.15, which has no
+    such options. Some only apply if they are set before Inductor is imported (``TORCHINDUCTOR_NUMERICS=strict``)."""
+    import_dynamo()
+    from torch._inductor import config
+
+    return {"numerics": "strict"} if hasattr(config, "numerics") else {}
 
 
 def checked(options: Mapping[str, Any]) -> dict[str, Any]:

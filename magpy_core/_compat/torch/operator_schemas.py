@@ -1,6 +1,7 @@
 """What the schemas of a traced graph's operations say: which share memory or write it, and which can run again.
 
-Key functions: memory, written_memory, written_by, written_with_lists, changes_layout, can_repeat, is_tensor, unrecordable.
+Key functions: memory, written_memory, written_by, computed, written_with_lists, changes_layout, can_repeat, is_tensor,
+unrecordable.
 """
 
 from __future__ import annotations
@@ -73,6 +74,20 @@ def unrecordable(gm: torch.fx.GraphModule, values: Mapping[_Node, Any]) -> str:
 def is_mutable(node: _Node) -> bool:
     """Whether an operation writes an argument."""
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
+
+def computed(node: _Node) -> Iterator[tuple[_Node, _Node]]:
+    """Each tensor that is new or written when ``node`` has run: the operation that has computed it, and the node that has
+    it. Several results are there when they are taken apart. A view is neither new nor written."""
+    maker = node.args[0] if node.target is operator.getitem else node
+    if not isinstance(maker, _Node) or not isinstance(maker.target, torch._ops.OpOverload):
+        return
+    returns = maker.target._schema.returns
+    written = list(_aliased(node, written=True))
+    yield from ((node, one) for one in written)
+    is_taken_apart = maker is node and (len(returns) != 1 or returns[0].type.kind() == "ListType")
+    if not (written or is_taken_apart or any(one.alias_info is not None for one in returns)):
+        yield maker, node
 
 
 @functools.cache

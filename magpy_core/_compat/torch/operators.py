@@ -17,7 +17,7 @@ _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru
 def known_miscompilation(name: str) -> str | None:
     """How this version of torch compiles an operator incorrectly; None if it doesn't."""
     if name == "rrelu" and _VERSION < (2, 12):
-        return f"In this torch version, compiled code draws other random numbers for `{name}`."
+        return f"In this torch version, compiled code has other random numbers for `{name}`."
     return None
 
 

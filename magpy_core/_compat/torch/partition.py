@@ -40,7 +40,7 @@ def partitioned(
     forward, backward = partition(joint, inputs, **options)
     left_out = names - {node.name for half in (forward, backward) for node in half.graph.nodes}
     if left_out:
-        raise RuntimeError(f"random numbers are not drawn that eager draws: {', '.join(sorted(left_out))}")
+        raise RuntimeError(f"random numbers are missing that eager mode has: {', '.join(sorted(left_out))}")
     _copy_saved_inputs(forward, options["num_fwd_outputs"])
     return forward, backward
 

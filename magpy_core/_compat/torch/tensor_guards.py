@@ -84,7 +84,7 @@ def global_reason() -> Callable[[], tuple[str, str, str]]:
         for name, now in _global_facts().items():
             if before[name] != now:
                 return (name, before[name], now)
-        return (str(state.reason()).strip() or "global state", "as captured", "different")
+        return (str(state.reason()).strip() or "global state", "as before", "different")
 
     return reason
 

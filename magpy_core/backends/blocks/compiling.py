@@ -13,24 +13,17 @@ import torch.fx
 from magpy_core._compat.torch.torch_state import STATE_CALLS, preserve_torch_state
 from magpy_core.backends.blocks.finding import Run, find_runs
 from magpy_core.backends.blocks.flat_code import FlatCode, flat_inputs, flat_key
+from magpy_core.backends.blocks.fused import join_updates, split_off
 from magpy_core.backends.blocks.joining import Boxed, join
 from magpy_core.backends.blocks.parts import count
 from magpy_core.backends.blocks.rules import least_work, may_cut, results_of, writes_stay_inside
 from magpy_core.backends.blocks.units import Unit, Value, cut, described, key_of, module_of, with_own_views
 from magpy_core.backends.blocks.updates import find_updates, together
+from magpy_core.limits import LIMITS
 
 Compiled = tuple[Callable[..., Any], Boxed | None, list[str]]
 Compile = Callable[[torch.fx.GraphModule, Sequence[Any], Any], Compiled]
 """Compiles a graph for fakes of a mode."""
-
-#: The part of a graph's operations that blocks must save from being compiled.
-LEAST_SAVED = 1 / 3
-#: The operations that each run of blocks must save, in a graph without a backward pass of its own.
-LEAST_SAVED_BY_RUN = 250
-#: Of a graph that has nothing but updates.
-_NOTHING_BUT = 0.9
-#: How many calls without a backward pass take as long as one with it.
-_CALLS_IN_ONE = 28
 
 
 @dataclass(eq=False)
@@ -98,11 +91,11 @@ class _Graph:
         names = {node: repr(described(fake)) for node, fake in self.fakes.items()}
         found = find_runs(self.nodes, names, self._updates)
         if self.makes_views:  # each unit is compiled by itself, which takes as long as so many operations
-            found = [run for run in found if run.saved >= LEAST_SAVED_BY_RUN]
+            found = [run for run in found if run.saved >= LIMITS.block_saves]
         return self.worthwhile(found)
 
     def worthwhile(self, runs: list[Run]) -> list[Run]:
-        return runs if sum(run.saved for run in runs) >= LEAST_SAVED * len(self.nodes) else []
+        return runs if sum(run.saved for run in runs) >= LIMITS.blocks_save * len(self.nodes) else []
 
     def units(self, runs: Sequence[Run]) -> list[tuple[Unit, _Kind]]:
         """The units of these blocks, in order; empty unless the graph can safely be cut there."""
@@ -188,16 +181,24 @@ class _Graph:
     def _is_slowed_by(self, units: Sequence[tuple[Unit, _Kind]]) -> bool:
         """Whether a call for each update takes a noticeable part of the graph's time. A graph of nothing but updates is a
         small part of a training step."""
-        if sum(run.length * run.count for run in self._updates) >= _NOTHING_BUT * len(self.nodes):
+        if sum(run.length * run.count for run in self._updates) >= LIMITS.only_updates * len(self.nodes):
             return False
         others = sum(kind.work for _, kind in units if kind.flat is None)
         updates = sum(kind.flat is not None for _, kind in units)
-        return others < updates * least_work(torch.device("cpu")) / _CALLS_IN_ONE
+        return others < updates * least_work(torch.device("cpu")) / LIMITS.calls_of_updates
 
 
 def compile_blocks(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, compile_one: Compile) -> Compiled | None:
     """The result of ``compile_one(gm, fakes)``, from one compilation per distinct unit; None if ``gm`` has no blocks that
     are worth it, or can't safely be cut. ``gm`` is not changed."""
+    if (rest := split_off(gm, fakes)) is not None:
+        try:
+            made = compile_blocks(rest.module, fakes, mode, compile_one) or compile_one(rest.module, fakes, mode)
+            fn, boxed, sources = made
+            call = join_updates(rest, boxed or _boxed(fn))
+            return (lambda *values: call(list(values))), call, sources
+        except Exception:  # as below
+            pass
     graph = _Graph(gm.graph, fakes, mode)
     for cut_graph in (graph.with_updates, lambda: graph):
         try:

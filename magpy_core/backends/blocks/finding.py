@@ -18,15 +18,10 @@ import torch.fx
 
 from magpy_core.backends.blocks.printing import printed
 from magpy_core.backends.sharing import viewed, written
-
-#: Blocks without a result for later blocks (updates of one parameter) are merged up to this length: alone, they are too
-#: small.
-MERGED_LENGTH = 32
+from magpy_core.limits import LIMITS
 
 #: Fewer repeats, or shorter blocks, save less than cutting costs.
 LEAST_REPEATS, LEAST_LENGTH = 3, 10
-_LEAST_UPDATE = 2  # many of them are compiled as one
-_LEAST_SAVED = 100  # by independent blocks, where others save more
 _SEVERAL, _FORBIDDEN = 4, 1000
 _BACK, _PERIODS = 8, 64  # how many earlier occurrences count as candidate periods, and how many candidates are tried
 
@@ -66,13 +61,13 @@ def find_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]
     ends = [0, *(at for run in known for at in (run.start, run.cuts[-1])), len(nodes)]
     parts = list(zip(ends[::2], ends[1::2], strict=True))
     found = _runs(nodes, names, parts, lambda run: _merged_updates(run) if is_independent(run, nodes) else run)
-    worthwhile = [run for run in found if run.chained or not known or run.saved >= _LEAST_SAVED]
+    worthwhile = [run for run in found if run.chained or not known or run.saved >= LIMITS.independent_saves]
     return sorted([*worthwhile, *known], key=lambda run: run.start)
 
 
 def independent_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]) -> list[Run]:
     """Those of which no block uses results of another one, in order; none of their blocks are merged."""
-    found = _runs(nodes, names, [(0, len(nodes))], lambda run: run, _LEAST_UPDATE)
+    found = _runs(nodes, names, [(0, len(nodes))], lambda run: run, LIMITS.least_update)
     independent = [replace(run, chained=False) for run in found if is_independent(run, nodes)]
     return sorted(independent, key=lambda run: run.start)
 
@@ -173,5 +168,5 @@ def is_independent(run: Run, nodes: Sequence[torch.fx.Node]) -> bool:
 
 
 def _merged_updates(run: Run) -> Run:
-    together = max(1, min(-(-MERGED_LENGTH // run.length), run.count // LEAST_REPEATS))
+    together = max(1, min(-(-LIMITS.merged_block // run.length), run.count // LEAST_REPEATS))
     return replace(run.merged(together) or run, chained=False)

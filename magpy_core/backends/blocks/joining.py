@@ -7,10 +7,13 @@ from typing import Any
 
 import torch.fx
 
+from magpy_core._compat.torch.fused_adam import fused_adam
 from magpy_core.backends.blocks.units import Unit
 
 Boxed = Callable[[list[Any]], Sequence[Any]]
 
+#: The name of torch's kernel for updates in texts.
+FUSED_ADAM = "fused_adam"
 _PARTS = "magpy_parts"
 _FLAT = ".detach().view(-1)"  # a view that counts writes as the tensor does, and has no history
 
@@ -46,7 +49,7 @@ def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], o
 
 def joined(text: str, functions: Sequence[Boxed]) -> Boxed:
     """The function of this ``text``, which calls ``functions`` as ``f0``, ``f1`` and so on."""
-    space: dict[str, Any] = {f"f{i}": function for i, function in enumerate(functions)}
+    space: dict[str, Any] = {FUSED_ADAM: fused_adam} | {f"f{i}": function for i, function in enumerate(functions)}
     exec(compile(text, "<magpy blocks>", "exec"), space)
     made: Boxed = space["joined"]
     setattr(made, _PARTS, (text, tuple(functions)))

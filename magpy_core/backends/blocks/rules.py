@@ -17,11 +17,11 @@ from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.backends.blocks.units import Unit, Value
 from magpy_core.backends.sharing import viewed, written
+from magpy_core.limits import LIMITS
 
 #: A separate call, forward and backward, was measured to take 140 µs more than as a part of a larger graph, on a busy core
 #: where so much work takes 4 ms. An accelerator does more in that time while the host continues (not measured).
 _LEAST_WORK_CPU, _LEAST_WORK = 1e8, 3e10
-_PER_ELEMENT = 10  # assumed operations for each element that a block takes or returns, besides matrix products
 
 
 def is_ordinary(value: Any) -> bool:
@@ -84,7 +84,7 @@ def results_of(
     if any(new and not tensor.is_leaf for new, tensor in zip(changed, given, strict=True)):
         return None
     elements = sum(tensor.numel() for tensor in (*given, *results))
-    return values, counter.get_total_flops() + _PER_ELEMENT * elements
+    return values, counter.get_total_flops() + LIMITS.element_operations * elements
 
 
 def least_work(device: torch.device) -> float:

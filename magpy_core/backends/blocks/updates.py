@@ -22,9 +22,7 @@ from magpy_core.backends.blocks.finding import Run, independent_runs
 from magpy_core.backends.blocks.flat_code import FlatCode, flat_inputs
 from magpy_core.backends.blocks.units import Unit, only_views
 from magpy_core.backends.sharing import copied, viewed, written
-
-#: Fewer operations saved take less time than compiling one more unit (measured on CPU).
-LEAST_SAVED = 300
+from magpy_core.limits import LIMITS
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def find_updates(nodes: Sequence[torch.fx.Node], fakes: Mapping[torch.fx.Node, A
     """The runs of updates that are worth flat code. ``fakes``: of the inputs, in the fake mode ``mode``; ``grad``: whether
     gradients are enabled where the graph is called."""
     names = {node: repr((fake.dim() == 0, fake.dtype, fake.device)) for node, fake in fakes.items()}
-    runs = [run for run in independent_runs(nodes, names) if run.saved >= LEAST_SAVED and _is_unbroken(run, nodes)]
+    runs = [run for run in independent_runs(nodes, names) if run.saved >= LIMITS.updates_save and _is_unbroken(run, nodes)]
     if not runs:
         return []
     values = _values(nodes[: runs[-1].start], fakes, mode)
@@ -51,7 +49,7 @@ def find_updates(nodes: Sequence[torch.fx.Node], fakes: Mapping[torch.fx.Node, A
             is_flat = flat_inputs(_unit_of(block, grad), values.of.get) is not None
             (updates.flat if is_flat else updates.others).append(block)
         if (
-            (len(updates.flat) - 1) * run.length >= LEAST_SAVED
+            (len(updates.flat) - 1) * run.length >= LIMITS.updates_save
             and _is_elementwise(updates.flat[0], values.of.get, grad)
             and _share_nothing([_unit_of(block, grad) for block in (*updates.flat, *updates.others)], values)
         ):

@@ -11,8 +11,7 @@ import torch
 
 from magpy_core._compat.torch.graph_recording import busy_threads, clean_up, is_elsewhere
 from magpy_core.backends.calling import Boxed
-
-_LEAST_FREE = 0.1  # of the device's memory, after a recording: the program may need more later
+from magpy_core.limits import LIMITS
 
 
 class Unfit(Exception):
@@ -194,7 +193,7 @@ def with_room(device: int) -> Iterator[None]:
     tries = _retries(device)
     yield
     free, total = torch.cuda.mem_get_info(device)
-    if free < _LEAST_FREE * total or _retries(device) != tries:  # it has freed what the program would have used again
+    if free < LIMITS.device_left * total or _retries(device) != tries:  # it has freed what the program would have used again
         raise Unfit("too little memory would be left")
 
 

@@ -21,11 +21,7 @@ import torch
 from magpy_core._compat.torch.surroundings import in_cuda_graph
 from magpy_core.backends.calling import Boxed
 from magpy_core.backends.cuda_graphs.recording import Recording, Unfit, generation, with_room
-
-_WATCHED = 3  # calls before the first recording
-_SAMPLES = 5  # timed calls of each kind
-_MOST_RECORDINGS = 4
-_LEAST_GAIN = 0.97  # of the code's own time
+from magpy_core.limits import LIMITS
 
 
 class _Timed(NamedTuple):
@@ -64,7 +60,7 @@ class Replayed:
             self._stream, self._calls = place, 0
         with self._lock:
             self._calls += 1
-            return self._watch(inputs) if self._calls <= _WATCHED else self._replay(inputs)
+            return self._watch(inputs) if self._calls <= LIMITS.watched_calls else self._replay(inputs)
 
     def _watch(self, inputs: list[Any]) -> Sequence[Any]:
         """Runs the code, and learns which inputs move and which versions it increments."""
@@ -111,7 +107,7 @@ class Replayed:
         if elsewhere := self._moving & self._written:
             count = "1 output tensor gets" if len(elsewhere) == 1 else f"{len(elsewhere)} output tensors get"
             self.reason = f"{count} a new address on every call, and a CUDA graph needs fixed ones"
-        elif self._recordings == _MOST_RECORDINGS:
+        elif self._recordings == LIMITS.most_recordings:
             self.reason = "input tensors get a new address on every call"
         else:
             self._recordings += 1
@@ -127,7 +123,7 @@ class Replayed:
     def _sample(self, recording: Recording, inputs: list[Any], samples: dict[bool, list[_Timed]]) -> Sequence[Any]:
         """A call, timed, replayed or not by turns. Decides once all times are known."""
         done = [len(samples[True]), len(samples[False])]
-        if min(done) == _SAMPLES:
+        if min(done) == LIMITS.replayed_timings:
             if all(timed.end.query() for one in samples.values() for timed in one):
                 self._decide(samples)
             if self.is_slower:
@@ -144,5 +140,5 @@ class Replayed:
     def _decide(self, samples: dict[bool, list[_Timed]]) -> None:
         replayed, plain = (median(t.start.elapsed_time(t.end) for t in samples[kind]) for kind in (True, False))
         self._samples = None
-        if replayed > _LEAST_GAIN * plain:
+        if replayed > LIMITS.replay_gain * plain:
             self.is_slower, self._recording = True, None

@@ -15,7 +15,9 @@ from magpy_core.backends.tuning import Tuning
 from magpy_core.opgraph.naming import Unnamed, is_plain, target_name, value_text
 
 #: What a node knows that no compiler reads: its place in the program, where an input came from, its value in one call.
-_UNREAD = frozenset({"magpy_site", "magpy_user", "magpy_source", "magpy_hint", "magpy_version", "stack_trace"})
+_UNREAD = frozenset(
+    {"magpy_site", "magpy_user", "magpy_outer", "magpy_source", "magpy_hint", "magpy_version", "stack_trace"}
+)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 

@@ -20,9 +20,10 @@ from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import Callback, Reads, entry
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.access.ports import AccessTracker
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.call_stack import Consumer
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, MEMBER
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
@@ -136,7 +137,7 @@ _CALLED: dict[Callback | None, Callable[[Any, tuple[Any, ...], dict[str, Any]], 
 }
 
 
-class Callbacks(AccessTracker):
+class Callbacks(Tracker):
     """Calls by native code, handled like calls by the program."""
 
     consumes: bool = field(default=False, init=False)  # whether native code reads values from generators and functions
@@ -145,14 +146,14 @@ class Callbacks(AccessTracker):
     # whether the program has created iterators that select elements by a function's result
     selects: bool = field(default=False, init=False)
 
-    def guard(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def guard(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The native function ``fn`` calls its arguments: calls of native callables among them have no events."""
         self.last_site = site
         find = _CALLED.get(entry(fn).calls)
         if find is not None and (found := find(fn, args, kwargs)) is not None:
             self.called(site, *found)
 
-    def called(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
+    def called(self, site: MaybeSite, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
         """Native code calls ``fn`` with the arguments in ``calls`` (None: not known in advance, from ``walked``)."""
         keywords: dict[str, Any] = {}
         before: tuple[Any, ...] = ()
@@ -168,7 +169,7 @@ class Callbacks(AccessTracker):
             return  # the operator recorder records it
         if calls is not None and len(calls) <= _MOST_CALLS:
             for part in (part for value in walked for part in _underlying(value) if not is_a(part, types.GeneratorType)):
-                self.access.arguments.read(site, (part,), {}, 1)  # reads of the elements have no events
+                self.context.arguments.read(site, (part,), {}, 1)  # reads of the elements have no events
             for call in calls:
                 self._native(site, fn, (*before, *call), keywords)
             return
@@ -185,50 +186,50 @@ class Callbacks(AccessTracker):
             if reads is not Reads.NOTHING:
                 self.elements_of(site, walked)
 
-    def _python(self, site: Any, fn: Any) -> None:
+    def _python(self, site: MaybeSite, fn: Any) -> None:
         """Native code calls a Python callable: guard the methods of its class that run."""
         if is_a(fn, types.MethodType):
             fn = fn.__func__
         if is_a(fn, types.FunctionType):
             if self.refgraph.node(fn) is not None:
-                self.facts.functions.guard(fn)
+                self.context.functions.guard(fn)
         elif is_a(fn, type):
-            self.facts.classes.identity_read(fn, site)
+            self.context.classes.identity_read(fn, site)
             for name in ("__new__", "__init__"):
-                self.facts.classes.member(fn, name, site)
-            self.calls.dispatch.constructed_natively(fn)
+                self.context.classes.member(fn, name, site)
+            self.context.dispatch.constructed_natively(fn)
         else:
-            self.facts.classes.member(type(fn), "__call__", site)
+            self.context.classes.member(type(fn), "__call__", site)
 
-    def _native(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        outermost = not self.basics.stack.frames
+    def _native(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        outermost = not self.context.stack.frames
         if outermost:  # an item read calls a dict's default factory: treat the read as a call
-            self.basics.stack.enter(site, Consumer.KEEPS)
-        call = self.basics.stack.frames[-1]
+            self.context.stack.enter(site, Consumer.KEEPS)
+        call = self.context.stack.frames[-1]
         begun = call.returned
-        self.calls.dispatch.dispatch(site, fn, args, kwargs)
-        self.basics.numbers.escape_hidden(site)  # only native code sees the result
-        self.basics.stack.torch = None
+        self.context.dispatch.dispatch(site, fn, args, kwargs)
+        self.context.numbers.escape_hidden(site)  # only native code sees the result
+        self.context.stack.torch = None
         if fn is vars or call.returned is not begun:
             self.unobservable(site, fn)()
         if call.unobserved is not None:
             call.unobserved()  # the result can't become symbolic, so what it depends on is guarded by value
         call.receive = call.unobserved = None
         if outermost:
-            self.basics.stack.frames.pop()
+            self.context.stack.frames.pop()
 
-    def unobservable(self, site: Any, fn: Any) -> Callable[[], None]:
+    def unobservable(self, site: MaybeSite, fn: Any) -> Callable[[], None]:
         """A function that refuses a call of ``fn``, whose result must be observed, by native code."""
         text = f"{HERE} calls `{policy.shown_name(fn)}` from C code: MagPy can't see its result."
         hint = "Use a comprehension or a lambda: its calls are observed."
         return lambda: self.journal.refuse("MP104", text, hint=hint, site=site)
 
-    def elements_of(self, site: Any, values: Iterable[Any]) -> None:
+    def elements_of(self, site: MaybeSite, values: Iterable[Any]) -> None:
         """Native code reads the elements of ``values``: containers, or iterators over containers."""
         for part in itertools.chain.from_iterable(map(_underlying, values)):
             if is_a(part, types.GeneratorType):
                 self.consumes = True
             else:
-                self.access.arguments.read(site, (part,), {})
+                self.context.arguments.read(site, (part,), {})
                 if self.formats:
-                    self.access.texts.formatted(part, site)
+                    self.context.texts.formatted(part, site)

@@ -10,7 +10,8 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.access.ports import AccessTracker
+from magpy_core.monitor.events import MaybeSite
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, lookup, natives
 from magpy_core.refgraph.fields import ABSENT
@@ -28,47 +29,55 @@ def _is_appended(node: Node, key: int) -> bool:
     return only_appends and natives.item(node.obj, key) is added[key]
 
 
-class Items(AccessTracker):
+def _are_appended(node: Node, key: Any) -> bool:
+    """Whether ``values[-n:]`` are the last elements that the region has appended."""
+    if type(key) is not slice or key.stop is not None or key.step is not None or type(key.start) is not int:
+        return False
+    return all(_is_appended(node, place) for place in range(key.start, 0)) and key.start < 0
+
+
+class Items(Tracker):
     """Handlers of item reads."""
 
-    def item_read(self, site: Any, obj: Any, key: Any) -> None:
+    def item_read(self, site: MaybeSite, obj: Any, key: Any) -> None:
         self.journal.site = site
         self.read(obj, key, site)
 
-    def read(self, obj: Any, key: Any, site: Any) -> None:
+    def read(self, obj: Any, key: Any, site: MaybeSite) -> None:
         if is_a(obj, torch.Tensor):
             return
-        self.basics.numbers.escape_all(site, key)
-        if self.facts.arrays.memory_read(site, obj):
+        self.context.numbers.escape_all(site, key)
+        if self.context.arrays.memory_read(site, obj):
             return
         for part in (key.start, key.stop, key.step) if type(key) is slice else (key,):
             if kinds.kind_of(part) == kinds.OBJECT:
-                self.facts.classes.special_methods(part, site)
+                self.context.classes.special_methods(part, site)
         if is_a(obj, type):
-            self.facts.classes.read_attr(obj, "__class_getitem__", site)
+            self.context.classes.read_attr(obj, "__class_getitem__", site)
         if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):
+            self.context.numbers.escape_texts(site, obj)
             return
         if kinds.kind_of(obj) == kinds.OBJECT or type(obj).__module__ != "builtins":
-            self.facts.classes.member(type(obj), "__getitem__", site)
-        node = self.facts.roots.node_for(obj)
+            self.context.classes.member(type(obj), "__getitem__", site)
+        node = self.context.roots.node_for(obj)
         if node is None:
             if is_a(obj, dict):
-                self.facts.contents.compared_or_hashed(site, False, key)
+                self.context.contents.compared_or_hashed(site, False, key)
             return
         if node.kind == kinds.DICT:
             self.dict_key(node, key, site)
         elif node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             self.sequence_item(node, key, site)
         elif node.kind == kinds.OPAQUE:
-            text = f"{HERE} reads an item of {a_type(obj)} from outside: MagPy can't check its memory."
+            text = f"{HERE} reads an item of {a_type(obj)} that existed before: MagPy can't check its memory."
             hint = "Keep the data in a tensor or a list, or look the item up outside the region."
             self.journal.refuse("MP104", text, hint=hint, site=site)
 
-    def dict_key(self, node: Node, key: Any, site: Any) -> None:
+    def dict_key(self, node: Node, key: Any, site: MaybeSite) -> None:
         obj, key = node.obj, kinds.plain_key(key)
         if lookup.overrides(type(obj), "__getitem__"):
             return  # reads of the Python method are observed
-        if not self.facts.contents.can_probe_unobserved(node, site, key) or not hashing.hashable(key):
+        if not self.context.contents.can_probe_unobserved(node, site, key) or not hashing.hashable(key):
             return
         if is_a(key, weakref.ref):
             text = f"{HERE} uses a weak reference as a dict key: guards can't check the object that it refers to."
@@ -76,28 +85,28 @@ class Items(AccessTracker):
         else:
             self.dict_item(node, key, site)
 
-    def dict_item(self, node: Node, key: Any, site: Any) -> None:
+    def dict_item(self, node: Node, key: Any, site: MaybeSite) -> None:
         obj = node.obj
         if is_a(key, torch.Tensor) and self.refgraph.node(key) is None and key in self.ledger.ops.values:
             return  # a tensor created inside can't be a key of a dict from outside
         if kinds.kind_of(key) == kinds.OBJECT:
-            self.facts.roots.node_for(key)
-        source, now = self.facts.contents.item_source(node, key), dict.get(obj, key, ABSENT)
+            self.context.roots.node_for(key)
+        source, now = self.context.contents.item_source(node, key), dict.get(obj, key, ABSENT)
         if node.snapshot is not None and node.snapshot.entry(key) is not now:
             return
         if now is not ABSENT:
-            self.facts.values.read(source, now, site, self.facts.values.item_slot(node, key))
+            self.context.values.read(source, now, site, self.context.values.item_slot(node, key))
             return
         self.refgraph.read(source, guard.ABSENT, None, site)
         if hasattr(type(obj), "__missing__"):
-            self.facts.classes.member(type(obj), "__missing__", site)
+            self.context.classes.member(type(obj), "__missing__", site)
             if is_a(obj, collections.defaultdict):
                 factory, place = obj.default_factory, self.sources.make("field", node.source, "default_factory")
-                self.facts.values.read(place, factory, site)
-                self.facts.functions.guard(factory)
+                self.context.values.read(place, factory, site)
+                self.context.functions.guard(factory)
                 if is_a(factory, kinds.REFERRING) and not is_a(factory, type):
-                    self.access.callbacks.called(site, factory, [()], ())
-            self.access.writes.mark_written(node, site)
+                    self.context.callbacks.called(site, factory, [()], ())
+            self.context.writes.mark_written(node, site)
 
     def _is_set_only_by_index(self, node: Node) -> bool:
         """Whether all that the region has done to a list is ``values[i] = value``: its other elements are where they were.
@@ -110,22 +119,24 @@ class Items(AccessTracker):
             and bool(node.forced)
         )
 
-    def sequence_item(self, node: Node, key: Any, site: Any) -> None:
+    def sequence_item(self, node: Node, key: Any, site: MaybeSite) -> None:
         obj = node.obj
         size = natives.length(obj)
         if lookup.overrides(type(obj), "__getitem__"):
             return  # reads of the Python method are observed
-        if type(key) is int and _is_appended(node, key):
+        if (type(key) is int and _is_appended(node, key)) or _are_appended(node, key):
             return
         if type(key) is int and -size <= key < size and self._is_set_only_by_index(node):
             place = key % size
             if not {slot_name(place), slot_name(place - size)} & node.noted.keys():
-                slot = self.facts.values.item_slot(node, place)
-                self.facts.values.read(self.facts.contents.item_source(node, place), natives.item(obj, place), site, slot)
+                slot = self.context.values.item_slot(node, place)
+                self.context.values.read(
+                    self.context.contents.item_source(node, place), natives.item(obj, place), site, slot
+                )
         elif node.snapshot is not None or type(key) is not int:
-            self.facts.contents.read_all(node, site, carry=type(key) is slice)
+            self.context.contents.read_all(node, site, carry=type(key) is slice)
         elif -size <= key < size:
-            slot = self.facts.values.item_slot(node, key)
-            self.facts.values.read(self.facts.contents.item_source(node, key), natives.item(obj, key), site, slot)
+            slot = self.context.values.item_slot(node, key)
+            self.context.values.read(self.context.contents.item_source(node, key), natives.item(obj, key), site, slot)
         else:
             self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, size, site)

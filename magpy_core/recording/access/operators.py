@@ -11,9 +11,10 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.monitor.events import MaybeSite, Site
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
-from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import is_copying
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
@@ -29,99 +30,111 @@ def _arithmetic(site: Any) -> Any:
     return BINARY.get((site.name or "").removesuffix("="))
 
 
-class Operators(AccessTracker):
+class Operators(Tracker):
     """Handlers of operators."""
 
-    def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
+    def binary(self, site: Site, lhs: Any, rhs: Any) -> None:
         if type(lhs) in kinds.NUMBER_TYPES and type(rhs) in kinds.NUMBER_TYPES:
-            if self.basics.numbers.carries((lhs, rhs), {}):
+            if self.context.numbers.carries((lhs, rhs), {}):
                 self.journal.site = site
-                self.basics.numbers.escape_raising(_arithmetic(site), (lhs, rhs), site)
+                self.context.numbers.escape_raising(_arithmetic(site), (lhs, rhs), site)
             return
         self.journal.site = site
-        if self.facts.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
-            self.facts.classes.operands(site, lhs, rhs)
+        if self.context.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+            self.context.classes.operands(site, lhs, rhs)
             return
         into_text = site.name == "%" and is_a(lhs, str)
-        self.basics.numbers.escape_all(site, *(v for v in (lhs, rhs) if into_text or type(v) in kinds.NUMBER_TYPES))
+        if into_text and self.context.varying_texts.can_percent(lhs, rhs):
+            return
+        if not (site.name in ("+", "+=") and type(lhs) is str and type(rhs) is str):
+            self.context.numbers.escape_texts(site, lhs, rhs)
+        self.context.numbers.escape_all(site, *(v for v in (lhs, rhs) if into_text or type(v) in kinds.NUMBER_TYPES))
         in_place = site.name is not None and site.name.endswith("=")
         if in_place and kinds.kind_of(lhs) in kinds.CONTAINERS:
-            self.access.writes.count_write(lhs)
+            self.context.writes.count_write(lhs)
         if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
-            self.facts.contents.compared_or_hashed(site, True, lhs, rhs)
+            self.context.contents.compared_or_hashed(site, True, lhs, rhs)
         node = self._operand(site, lhs)
         if node is not None and not (in_place and self._written_in_place(site, node, rhs)):
-            self.facts.contents.read_all(node, site)
+            self.context.contents.read_all(node, site)
         node = self._operand(site, rhs)
         if node is not None:
-            self.facts.contents.read_all(node, site)
+            self.context.contents.read_all(node, site)
         if into_text:
-            self.access.arguments.read(site, (rhs,), {})
+            self.context.arguments.read(site, (rhs,), {})
             for v in rhs if is_a(rhs, tuple) else (rhs,):
-                self.access.texts.formatted(v, site)
+                self.context.texts.formatted(v, site)
 
-    def _operand(self, site: Any, value: Any) -> Node | None:
+    def _operand(self, site: MaybeSite, value: Any) -> Node | None:
         """The node of an operand whose content the operator reads."""
         if kinds.kind_of(value) in (kinds.SCALAR, kinds.IDENTITY):
             return None
         if kinds.is_heap_type(type(value)):
-            self.facts.classes.special_methods(value, site)
-        return self.facts.roots.node_for(value)
+            self.context.classes.special_methods(value, site)
+        return self.context.roots.node_for(value)
 
-    def _written_in_place(self, site: Any, node: Node, rhs: Any) -> bool:
+    def _written_in_place(self, site: Site, node: Node, rhs: Any) -> bool:
         """Note ``lhs += rhs``, which changes a container. Whether its effect doesn't depend on the old content."""
         if node.kind not in (kinds.LIST, kinds.SET, kinds.DEQUE, kinds.DICT):
             return False
         self.refgraph.snapshot(node)
-        self.access.writes.mark_written(node, site)
+        self.context.writes.mark_written(node, site)
         method = _IN_PLACE_METHODS.get(site.name)
-        if method is not None and self.access.writes.blind_write(node, method, (rhs,), {}):
+        if method is not None and self.context.writes.blind_write(node, method, (rhs,), {}):
             return True
         node.forced.append((site.name, None))
         return False
 
-    def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        if self.facts.arrays._plain and (self.facts.arrays.is_plain_array(lhs) or self.facts.arrays.is_plain_array(rhs)):
-            self.facts.arrays.operator_result((lhs, rhs), result)
-        if not self.basics.numbers.carries((lhs, rhs), {}):
-            return result
-        return self.basics.numbers.computed(site, _arithmetic(site), (lhs, rhs), result)
+    def binary_result(self, site: MaybeSite, lhs: Any, rhs: Any, result: Any) -> Any:
+        if self.context.arrays._plain and (
+            self.context.arrays.is_plain_array(lhs) or self.context.arrays.is_plain_array(rhs)
+        ):
+            self.context.arrays.operator_result((lhs, rhs), result)
+        if not self.context.numbers.carries((lhs, rhs), {}):
+            return self._text_result(site, lhs, rhs, result) if type(lhs) is str else result
+        return self.context.numbers.computed(site, _arithmetic(site), (lhs, rhs), result)
 
-    def unary(self, site: Any, value: Any) -> None:
-        self.facts.arrays.memory_read(site, value)
+    def _text_result(self, site: Any, lhs: str, rhs: Any, result: Any) -> Any:
+        if site.name in ("%", "%="):
+            return self.context.varying_texts.percent(site, lhs, rhs, result)
+        adds = site.name in ("+", "+=") and type(rhs) is str
+        return self.context.varying_texts.joined(site, (lhs, rhs), result) if adds else result
+
+    def unary(self, site: MaybeSite, value: Any) -> None:
+        self.context.arrays.memory_read(site, value)
         if kinds.kind_of(value) == kinds.OBJECT:
-            self.facts.classes.special_methods(value, site)
+            self.context.classes.special_methods(value, site)
 
-    def unary_result(self, site: Any, value: Any, result: Any) -> Any:
-        if not self.basics.numbers.carries((value,), {}):
+    def unary_result(self, site: Site, value: Any, result: Any) -> Any:
+        if not self.context.numbers.carries((value,), {}):
             return result
-        return self.basics.numbers.computed(site, UNARY.get(site.name or ""), (value,), result)
+        return self.context.numbers.computed(site, UNARY.get(site.name or ""), (value,), result)
 
-    def compare(self, site: Any, lhs: Any, rhs: Any) -> None:
+    def compare(self, site: Site, lhs: Any, rhs: Any) -> None:
         if type(lhs) in kinds.NUMBER_TYPES and type(rhs) in kinds.NUMBER_TYPES:
-            if self.basics.numbers.carries((lhs, rhs), {}):
+            if self.context.numbers.carries((lhs, rhs), {}):
                 self.journal.site = site
-                self.basics.numbers.compare(COMPARE[site.name or "=="], lhs, rhs, site)
+                self.context.numbers.compare(COMPARE[site.name or "=="], lhs, rhs, site)
             return
         self.journal.site = site
-        if self.facts.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
-            self.facts.classes.operands(site, lhs, rhs)
+        if self.context.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+            self.context.classes.operands(site, lhs, rhs)
             return
         if (site.name or "==") in ("==", "!=") and self._are_made_of_ints(lhs, rhs):
-            self.basics.numbers.compare_equal(lhs, rhs, site)
+            self.context.numbers.compare_equal(lhs, rhs, site)
             return
-        self.basics.numbers.escape_all(site, lhs, rhs)
-        self.facts.contents.compared_or_hashed(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
+        self.context.numbers.escape_all(site, lhs, rhs)
+        self.context.contents.compared_or_hashed(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
             if type(v) is types.MethodType or (kind not in (kinds.SCALAR, kinds.IDENTITY) and kinds.is_heap_type(type(v))):
-                self.facts.classes.special_methods(v, site)
+                self.context.classes.special_methods(v, site)
             if kind == kinds.OBJECT:
-                self.facts.classes.member(type(v), "__eq__", site)
-                known = self.facts.roots.node_for(v) is not None
+                self.context.classes.member(type(v), "__eq__", site)
+                known = self.context.roots.node_for(v) is not None
                 if known and lookup.class_lookup(type(v), "__eq__")[0] is object.__eq__:
                     self.is_(site, lhs, rhs)
-        self.access.arguments.read(site, (lhs, rhs), {})
+        self.context.arguments.read(site, (lhs, rhs), {})
 
     def _are_made_of_ints(self, *values: Any) -> bool:
         """Whether they are sizes, or tuples like them, that the region has made (`x.size() != (layers, batch, width)`)."""
@@ -130,10 +143,10 @@ class Operators(AccessTracker):
             for value in values
         )
 
-    def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
+    def is_(self, site: MaybeSite, lhs: Any, rhs: Any) -> None:
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
             self.journal.site = site
-            self.basics.numbers.escape_all(site, lhs, rhs)
+            self.context.numbers.escape_all(site, lhs, rhs)
             if not is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
                 # whether two equal values are the same object depends on nothing that a guard checks
                 text = f"{HERE} compares two `{type(lhs).__name__}` values by identity."
@@ -155,50 +168,50 @@ class Operators(AccessTracker):
             self.refgraph.read(read.source, guard.IS, value, site)
         return bool(reads) or any(value is constant for constant in site.code.co_consts)
 
-    def is_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
+    def is_result(self, site: Site, lhs: Any, rhs: Any, result: Any) -> Any:
         """Compares the identities of the original numbers instead of their private copies."""
         if not self.ledger.scalars or (self.ledger.scalars.get(lhs) is None and self.ledger.scalars.get(rhs) is None):
             return result
         return (self.ledger.scalars.original(lhs) is self.ledger.scalars.original(rhs)) is (site.name == "is")
 
-    def contains(self, site: Any, item: Any, container: Any) -> None:
+    def contains(self, site: MaybeSite, item: Any, container: Any) -> None:
         if is_a(container, torch.Tensor):
             return
         self.journal.site = site
-        self.facts.arrays.memory_read(site, item, container)
-        looks_up = self.basics.numbers.looks_up(item, container)
+        self.context.arrays.memory_read(site, item, container)
+        looks_up = self.context.numbers.looks_up(item, container)
         if not looks_up:
-            self.basics.numbers.escape_all(site, item, () if type(container) is dict else container)
+            self.context.numbers.escape_all(site, item, () if type(container) is dict else container)
         kind = kinds.kind_of(container)
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and kinds.is_heap_type(type(container))):
-            self.facts.classes.member(type(container), "__contains__", site)
-            self.facts.classes.special_methods(container, site)
+            self.context.classes.member(type(container), "__contains__", site)
+            self.context.classes.special_methods(container, site)
         if type(item) is types.MethodType:
-            self.facts.classes.special_methods(item, site)
-        node = None if self.basics.age.is_constant(container, site) else self.facts.roots.node_for(container)
+            self.context.classes.special_methods(item, site)
+        node = None if self.context.age.is_constant(container, site) else self.context.roots.node_for(container)
         if looks_up:
             if node is not None:
-                self.facts.contents.read_all(node, site, values=node.kind != kinds.DICT)
+                self.context.contents.read_all(node, site, values=node.kind != kinds.DICT)
             for element in natives.elements(container):
-                self.basics.numbers.compare(operator.eq, item, element, site)
+                self.context.numbers.compare(operator.eq, item, element, site)
             return
         if is_a(container, kinds.HASHED):
-            self.facts.contents.compared_or_hashed(
+            self.context.contents.compared_or_hashed(
                 site, node is not None or not is_a(container, (set, frozenset, dict)), item
             )
         if node is None:
-            self.facts.contents.compared_or_hashed(site, False, item, container)
+            self.context.contents.compared_or_hashed(site, False, item, container)
             return
         if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep the object alive
             text = f"{HERE} looks up a weak reference in a set: guards can't check the object that it refers to."
             self.journal.refuse("MP111", text, hint="Use a name or a number of the object instead.", site=site)
         elif node.kind == kinds.DICT:
-            self.access.items.dict_key(node, item, site)
+            self.context.items.dict_key(node, item, site)
         elif node.kind in kinds.CONTAINERS:
-            self.facts.contents.read_all(node, site)
-            self.access.arguments.read(site, (container, item), {})  # the comparison with each element may read anything
+            self.context.contents.read_all(node, site)
+            self.context.arguments.read(site, (container, item), {})  # the comparison with each element may read anything
 
-    def truth(self, site: Any, value: Any) -> None:
+    def truth(self, site: MaybeSite, value: Any) -> None:
         tp = type(value)
         if tp is bool or value is None:
             return
@@ -206,18 +219,23 @@ class Operators(AccessTracker):
             sym = self.ledger.scalars.get(value) if self.ledger.scalars else None
             if sym is not None:
                 self.journal.site = site
-                self.basics.decisions.decide(self.ledger.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
+                self.context.decisions.decide(
+                    self.ledger.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site
+                )
             return
         self.journal.site = site
-        self.facts.arrays.memory_read(site, value)
+        self.context.arrays.memory_read(site, value)
+        self.context.numbers.escape_texts(site, value)
         kind = kinds.kind_of(value)
         if kind in kinds.CONTAINERS:
-            node = self.facts.roots.node_for(value)
+            node = self.context.roots.node_for(value)
             if node is not None and node.snapshot is not None:
-                self.facts.contents.length(node, site)
+                varying = self.context.contents.length(node, site)
+                if varying is not None and not varying.grown:
+                    self.refgraph.read(node.source, guard.TRUTH, bool(varying.at_entry), site)
             elif node is not None:
                 self.refgraph.read(node.source, guard.TRUTH, bool(len(value)), site)
         elif kind == kinds.OBJECT and not is_a(value, _FIXED_TRUTH):
-            self.facts.classes.member(tp, "__bool__", site)
+            self.context.classes.member(tp, "__bool__", site)
             if lookup.missing(lookup.class_lookup(tp, "__bool__")[0]):
-                self.facts.classes.member(tp, "__len__", site)
+                self.context.classes.member(tp, "__len__", site)

@@ -20,10 +20,11 @@ from magpy_core.findings import HERE, NO_ACTION
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.objects import ARRAY_POINTERS, FIXED_FIELDS
-from magpy_core.recording.access.ports import AccessTracker
+from magpy_core.monitor.events import MaybeSite, Site
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.recording.facts.slot import Slot
 from magpy_core.recording.libraries import TORCH_FOLDER
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict, slot_value, swap_entry
@@ -39,20 +40,20 @@ _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ig
 _PASS_IT_IN = "Read it outside the region, and pass the value in."
 
 
-class Reads(AccessTracker):
+class Reads(Tracker):
     """Handlers of attribute and cell reads."""
 
     _made_inside: dict[int, tuple[weakref.ref[Any], bool]] = field(default_factory=dict, init=False)
     """What is known of functions and classes, by id."""
 
-    def raw_attr(self, obj: Any, name: str, site: Any) -> None:
+    def raw_attr(self, obj: Any, name: str, site: MaybeSite) -> None:
         """``object.__getattribute__(obj, name)``: the default lookup, without Python overrides."""
         if is_a(obj, (torch.Tensor, type)):
             self.attr(obj, name, site)
             return
-        node = self.facts.roots.node_for(obj)
+        node = self.context.roots.node_for(obj)
         found = lookup.resolve(obj, name, plain=True)
-        self.facts.classes.member(type(obj), name, site)
+        self.context.classes.member(type(obj), name, site)
         if node is None:
             self.read_internal_attr(obj, name, found, site)
         elif found.where != "absent":
@@ -60,17 +61,17 @@ class Reads(AccessTracker):
         else:  # the default lookup does not search a module's tables
             self.absent_attr(node, obj, name, site)
 
-    def cell_read(self, site: Any, cell: Any) -> None:
+    def cell_read(self, site: MaybeSite, cell: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
             if not self._is_of_torch(site, cell):
-                self.basics.age.assume_internal(cell)  # cells from outside come with their function
+                self.context.age.assume_internal(cell)  # cells from outside come with their function
             return
         self.journal.site = site
         value = cell_value(cell)
         if value is ABSENT:
             if node.snapshot is None:
-                self.journal.skip_call("a variable from outside had no value")
+                self.journal.skip_call("an outside variable had no value")
             return
         if node.snapshot is not None and node.snapshot.content is not value:
             return
@@ -82,9 +83,9 @@ class Reads(AccessTracker):
                 cell.cell_contents = new
 
         slot = Slot(lambda: cell_value(cell), swap_cell)
-        self.facts.values.read(self.sources.make("cell", node.source, None), value, site, slot)
+        self.context.values.read(self.sources.make("cell", node.source, None), value, site, slot)
 
-    def _is_of_torch(self, site: Any, cell: Any) -> bool:
+    def _is_of_torch(self, site: MaybeSite, cell: Any) -> bool:
         """Whether it is the cell of one of torch's decorators with the decorated function, or of one of its methods with the
         class for ``super()`` (read in Python 3.12 and later); neither changes, and the function is guarded. A library
         (`torch._disable_dynamo`, `nn.init`) or MagPy (`Optimizer.step`) may call such code without an event."""
@@ -97,7 +98,7 @@ class Reads(AccessTracker):
         if self._is_made_inside(value):
             return False
         if decorated:
-            self.facts.functions.guard(value)
+            self.context.functions.guard(value)
         return True
 
     def _is_made_inside(self, value: Any) -> bool:
@@ -108,29 +109,29 @@ class Reads(AccessTracker):
             self._made_inside[id(value)] = weakref.ref(value), is_made
         return is_made
 
-    def attr_read(self, site: Any, obj: Any) -> None:
+    def attr_read(self, site: Site, obj: Any) -> None:
         self.journal.site = site
         self.attr(obj, site.name, site)
 
-    def thread_local(self, site: Any) -> None:
+    def thread_local(self, site: MaybeSite) -> None:
         text = f"{HERE} uses a `threading.local`, which has different attributes in each thread."
         self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
 
-    def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
+    def read_super(self, cls: type, obj: Any, name: str, site: MaybeSite) -> None:
         tp = obj if is_a(obj, type) else type(obj)
         mro = tp.__mro__
         after = mro[mro.index(cls) + 1 :] if cls in mro else ()
-        self.facts.classes.shape(tp, site)
+        self.context.classes.shape(tp, site)
         owner = next((k for k in after if name in k.__dict__), None)
         if owner is not None:
-            self.facts.classes.class_value(owner, name, owner.__dict__[name], site)
+            self.context.classes.class_value(owner, name, owner.__dict__[name], site)
 
-    def attr(self, obj: Any, name: str, site: Any) -> None:
+    def attr(self, obj: Any, name: str, site: MaybeSite) -> None:
         """``obj.name`` is about to be read."""
         if is_a(obj, StandIn):
-            obj = self.facts.values.behind(obj, site)
+            obj = self.context.values.behind(obj, site)
         tp = type(obj)
-        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.facts.arrays.memory_read(site, obj):
+        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.context.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
             text = f"{HERE} reads {a_type(obj)}, whose state other code can change."
@@ -146,15 +147,17 @@ class Reads(AccessTracker):
             self.read_tensor_attr(obj, name, site)
         elif is_a(obj, types.ModuleType):
             if tp is not types.ModuleType and hasattr(type(lookup.class_lookup(tp, name)[0]), "__set__"):
-                self.facts.classes.member(tp, name, site)  # a setting that looks like a global: torch.backends.cudnn.enabled
+                self.context.classes.member(
+                    tp, name, site
+                )  # a setting that looks like a global: torch.backends.cudnn.enabled
             else:
-                self.access.globals.read_module(obj, name, site)
+                self.context.globals.read_module(obj, name, site)
         elif is_a(obj, type):
-            self.facts.classes.read_attr(obj, name, site)
+            self.context.classes.read_attr(obj, name, site)
         elif tp is types.FunctionType:
-            self.facts.functions.read_attr(obj, name, site)
+            self.context.functions.read_attr(obj, name, site)
         elif tp in WRAPPERS:
-            self.facts.functions.read_wrapper_attr(obj, name, site)
+            self.context.functions.read_wrapper_attr(obj, name, site)
         elif tp is super:
             self.read_super(obj.__thisclass__, obj.__self__, name, site)
         elif is_a(obj, torch.jit.ScriptModule):
@@ -162,45 +165,45 @@ class Reads(AccessTracker):
         elif is_a(obj, enum.Enum) or kind not in (kinds.SCALAR, kinds.IDENTITY):
             self._object_attr(obj, name, site)
 
-    def _object_attr(self, obj: Any, name: str, site: Any) -> None:
+    def _object_attr(self, obj: Any, name: str, site: MaybeSite) -> None:
         tp = type(obj)
-        node = self.facts.roots.node_for(obj)
+        node = self.context.roots.node_for(obj)
         found = lookup.resolve(obj, name)
         if found.where == "override":
-            self.facts.classes.member(tp, "__getattribute__", site)
-            self.facts.classes.member(tp, "__getattr__", site)  # called if `__getattribute__` raises
+            self.context.classes.member(tp, "__getattribute__", site)
+            self.context.classes.member(tp, "__getattr__", site)  # called if `__getattribute__` raises
             return  # reads of the Python methods are observed
         if found.in_class or found.where in ("python", "absent"):
-            self.facts.classes.member(tp, name, site)
+            self.context.classes.member(tp, name, site)
         if found.where == "data" and is_a(found.value, property) and is_a(found.value.fget, GETTERS):  # it has no frame
-            self.access.natives.call_getter(site, found.value.fget, (obj,))
+            self.context.natives.call_getter(site, found.value.fget, (obj,))
         elif found.where == "absent" and kinds.is_heap_type(tp):
-            self.facts.classes.read_field(tp, "__name__", site)  # the text of the AttributeError contains it
+            self.context.classes.read_field(tp, "__name__", site)  # the text of the AttributeError contains it
         elif found.where == "python":
-            self.facts.classes.member(tp, "__getattr__", site)
+            self.context.classes.member(tp, "__getattr__", site)
         if node is None:
             self.read_internal_attr(obj, name, found, site)
         else:
             self.external_attr(node, obj, name, found, site)
 
-    def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
+    def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: MaybeSite) -> None:
         """Read an attribute of an internal object: only values in its class come from outside."""
         if is_a(obj, BaseException):
-            self.access.texts.names_in_error(obj)
+            self.context.texts.names_in_error(obj)
         if found.where == "class":
-            self.facts.classes.class_value(found.owner, name, found.value, site)
+            self.context.classes.class_value(found.owner, name, found.value, site)
 
-    def external_attr(self, node: Node, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
+    def external_attr(self, node: Node, obj: Any, name: str, found: lookup.Found, site: MaybeSite) -> None:
         where = found.where
         if where in ("instance", "slot") and node.snapshot is not None and node.snapshot.attr(name) is not found.value:
             return
         if where == "instance":
-            self.facts.classes.shape(type(obj), site)
-            self.facts.classes.guard_shadowed_class_attr(type(obj), name, site)
-            slot = self.facts.values.attr_slot(node, name)
-            self.facts.values.read(self.sources.attr(node.source, name), found.value, site, slot)
+            self.context.classes.shape(type(obj), site)
+            self.context.classes.guard_shadowed_class_attr(type(obj), name, site)
+            slot = self.context.values.attr_slot(node, name)
+            self.context.values.read(self.sources.attr(node.source, name), found.value, site, slot)
         elif where == "custom":
-            self.facts.classes.shape(type(obj), site)
+            self.context.classes.shape(type(obj), site)
             self.custom_dict_attr(node, obj, name, site)
         elif where == "module":
             self.absent_attr(node, obj, name, site)
@@ -208,9 +211,9 @@ class Reads(AccessTracker):
             members = self.refgraph.node((instance_dict(obj) or {})[found.table])
             if members is None or members.snapshot is None or members.snapshot.entry(name) is found.value:
                 source = self.sources.item(self.sources.attr(node.source, found.table), name)
-                self.facts.values.read(source, found.value, site)
+                self.context.values.read(source, found.value, site)
         elif where == "slot" and found.value is ABSENT:
-            self.facts.values.read(self.sources.make("filled", node.source, name), False, site)
+            self.context.values.read(self.sources.make("filled", node.source, name), False, site)
         elif where == "slot":
 
             def swap_slot(old: Any, new: Any) -> None:
@@ -220,10 +223,10 @@ class Reads(AccessTracker):
                     lookup.class_lookup(type(obj), name)[0].__set__(obj, new)
 
             slot = Slot(lambda: slot_value(obj, name), swap_slot)
-            self.facts.values.read(self.sources.make("slot", node.source, name), found.value, site, slot)
+            self.context.values.read(self.sources.make("slot", node.source, name), found.value, site, slot)
         elif where == "class":
             self.absent_attr(node, obj, name, site)
-            self.facts.classes.class_value(found.owner, name, found.value, site)
+            self.context.classes.class_value(found.owner, name, found.value, site)
         elif where == "getset":
             self.getset(node, obj, name, site)
         elif where == "data":
@@ -235,16 +238,16 @@ class Reads(AccessTracker):
             elif is_a(obj, nn.Module):
                 self.absent_members(node, obj, lookup.MODULE_TABLES, name, site)
 
-    def module_member(self, module: Any, name: str, site: Any) -> None:
+    def module_member(self, module: Any, name: str, site: MaybeSite) -> None:
         """``nn.Module.__getattr__``, called by the program's own ``__getattr__`` or ``__getattribute__``."""
         node = self.refgraph.node(module)
         if node is not None:
             self.external_attr(node, module, name, lookup.member(module, name), site)
 
-    def data_descriptor(self, node: Node, raw: Any, name: str, site: Any) -> None:
+    def data_descriptor(self, node: Node, raw: Any, name: str, site: MaybeSite) -> None:
         """A data descriptor returns the attribute; the reads of one written in C can't be observed."""
         if type(raw) is _TUPLE_FIELD:
-            self.access.items.sequence_item(node, raw.__reduce__()[1][0], site)
+            self.context.items.sequence_item(node, raw.__reduce__()[1][0], site)
         elif kinds.is_heap_type(type(raw)) or (type(raw) is property and is_a(raw.fget, _OBSERVED)):
             return
         elif kinds.is_device_properties(type(node.obj)):
@@ -253,38 +256,38 @@ class Reads(AccessTracker):
             text = f"{HERE} reads `.{name}`, a property implemented in C: guards can't check it."
             self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
 
-    def native_getattr(self, obj: Any, getter: Any, name: str, site: Any) -> None:
+    def native_getattr(self, obj: Any, getter: Any, name: str, site: MaybeSite) -> None:
         """``__getattr__ = dict.__getitem__`` and similar: reads of native code have no events."""
         if is_a(getter, DESCRIPTOR):
-            self.access.callbacks.called(site, getter, [(obj, name)], ())
+            self.context.callbacks.called(site, getter, [(obj, name)], ())
         elif not is_a(getter, (*_OBSERVED, staticmethod, classmethod)):
             text = f"{HERE} looks up `{name}` through {a_type(getter)}: guards can't check that."
             self.journal.refuse("MP111", text, hint="Write `__getattr__` as a Python method.", site=site)
 
-    def custom_dict_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
+    def custom_dict_attr(self, node: Node, obj: Any, name: str, site: MaybeSite) -> None:
         """Guard an attribute, or its absence, of an object whose ``__dict__`` is a subclass of dict: the object itself."""
         if custom_dict(obj) is not obj:
             self._refuse_custom_dict(obj, site)
         elif dict.__contains__(node.obj, name):
-            self.access.items.dict_item(node, name, site)
+            self.context.items.dict_item(node, name, site)
         elif node.snapshot is None or all(key != name for key, _ in node.snapshot.content):
-            self.refgraph.read(self.facts.contents.item_source(node, name), guard.ABSENT, None, site)
+            self.refgraph.read(self.context.contents.item_source(node, name), guard.ABSENT, None, site)
 
-    def _refuse_custom_dict(self, obj: Any, site: Any) -> None:
+    def _refuse_custom_dict(self, obj: Any, site: MaybeSite) -> None:
         """Refuse it: two objects share one state, and the dict may create entries when a guard reads it."""
         text = f"{HERE} uses attributes of {a_type(obj)}, whose `__dict__` is not a plain dict: guards can't check them."
         self.journal.refuse("MP111", text, hint="Update the existing `__dict__` instead of replacing it.", site=site)
 
-    def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
+    def absent_attr(self, node: Node, obj: Any, name: str, site: MaybeSite) -> None:
         """Guard that the instance itself has no attribute ``name`` (unless the region removed it)."""
         if custom_dict(obj) is not None:
             self.custom_dict_attr(node, obj, name, site)
         elif node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
             return
         elif instance_dict(obj) is not None and name != "__class__":
-            self.facts.roots.guard_absent(node.source, name, site)
+            self.context.roots.guard_absent(node.source, name, site)
 
-    def absent_members(self, node: Node, module: Any, tables: tuple[str, ...], name: str, site: Any) -> None:
+    def absent_members(self, node: Node, module: Any, tables: tuple[str, ...], name: str, site: MaybeSite) -> None:
         """Guard that these tables of a module have no ``name`` (unless the region removed it)."""
         for table in tables:
             held = self.refgraph.node((instance_dict(module) or {}).get(table))
@@ -292,14 +295,14 @@ class Reads(AccessTracker):
                 source = self.sources.item(self.sources.attr(node.source, table), name)
                 self.refgraph.read(source, guard.ABSENT, None, site)
 
-    def getset(self, node: Node, obj: Any, name: str, site: Any) -> None:
+    def getset(self, node: Node, obj: Any, name: str, site: MaybeSite) -> None:
         """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
         if name == "__dict__":
             d = instance_dict(obj)
             if d is None and (custom := custom_dict(obj)) is not None:
                 if custom is not obj:
                     self._refuse_custom_dict(obj, site)
-                self.facts.values.read(self.sources.make("dict", node.source, None), custom, site)
+                self.context.values.read(self.sources.make("dict", node.source, None), custom, site)
             elif d is not None and self.refgraph.node(d) is None:
                 snapshot = self.refgraph.snapshot(node)
                 dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))
@@ -314,9 +317,9 @@ class Reads(AccessTracker):
                 text = f"{HERE} reads `.{name}` of {a_type(obj)}: guards can't check it."
                 self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
             else:
-                self.facts.values.read(self.sources.make("field", node.source, name), value, site)
+                self.context.values.read(self.sources.make("field", node.source, name), value, site)
 
-    def read_tensor_attr(self, obj: torch.Tensor, name: str, site: Any) -> None:
+    def read_tensor_attr(self, obj: torch.Tensor, name: str, site: MaybeSite) -> None:
         """Read a Python attribute of a tensor; the operator recorder handles everything else."""
         with no_torch_function():
             d, hidden = obj.__dict__, name == "data" and obj.requires_grad
@@ -334,9 +337,9 @@ class Reads(AccessTracker):
                 self.getset(node, obj, name, site)
         elif name in d:
             if node is not None:
-                self.facts.values.read(self.sources.attr(node.source, name), d[name], site, None)
+                self.context.values.read(self.sources.attr(node.source, name), d[name], site, None)
             elif obj not in self.ledger.ops.values:
                 text = f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source."
                 self.journal.refuse("MP111", text, hint=_PASS_IT_IN, site=site)
         elif node is not None:  # an instance attribute would shadow a method of the class
-            self.facts.roots.guard_absent(node.source, name, site)
+            self.context.roots.guard_absent(node.source, name, site)

@@ -18,7 +18,8 @@ from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.knowledge.torch_functions import SHOWS_BACKWARD_PASS
-from magpy_core.recording.access.ports import AccessTracker
+from magpy_core.monitor.events import MaybeSite
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.fields import cell_value
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -63,13 +64,13 @@ def _is_of_torch(value: Any) -> bool:
     return is_a(value, _DEFINITIONS) and policy.module_of(value).partition(".")[0] == "torch"
 
 
-class UnobservedCode(AccessTracker):
+class UnobservedCode(Tracker):
     """Guards functions that read only constants, builtins, torch, pure modules and functions of the same kind, as globals or
     in closures."""
 
     _supported: dict[int, bool] = field(default_factory=dict, init=False)
 
-    def guard(self, fn: Any, site: Any) -> bool:
+    def guard(self, fn: Any, site: MaybeSite) -> bool:
         """Guard everything that ``fn`` reads besides its arguments; returns whether that is possible."""
         if is_a(fn, (staticmethod, classmethod)):
             fn = fn.__func__
@@ -80,27 +81,27 @@ class UnobservedCode(AccessTracker):
             self._supported[id(fn)] = self._guard_function(fn, site)
         return self._supported[id(fn)]
 
-    def _guard_function(self, fn: Any, site: Any) -> bool:
+    def _guard_function(self, fn: Any, site: MaybeSite) -> bool:
         if not is_a(fn, types.FunctionType):
             return False
-        if (fn.__closure__ or fn.__defaults__ or fn.__kwdefaults__) and self.basics.age.is_made_inside(fn):
+        if (fn.__closure__ or fn.__defaults__ or fn.__kwdefaults__) and self.context.age.is_made_inside(fn):
             return False  # their values may depend on what varies
         if not all(is_a(v, _CONSTANTS) for v in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
             return False
-        self.facts.functions.guard(fn)
+        self.context.functions.guard(fn)
         if not all(self._guard_value(self._cell(cell), cell_value(cell), site) for cell in fn.__closure__ or ()):
             return False
         names = _globals_of(fn.__code__)
         return names is not None and all(self._guard_global(fn.__globals__, name, site) for name in sorted(names))
 
-    def _guard_global(self, table: dict[str, Any], name: str, site: Any) -> bool:
-        root = self.facts.roots.globals_root(table)
+    def _guard_global(self, table: dict[str, Any], name: str, site: MaybeSite) -> bool:
+        root = self.context.roots.globals_root(table)
         if root.snapshot is not None:  # the region writes globals of this module
             return False
         if name not in table:
             known = vars(builtins).get(name)
             if is_a(known, type) or (policy.verdict(known) == Verdict.PURE and known not in _EFFECTS):
-                self.access.globals.read(table, name, site)
+                self.context.globals.read(table, name, site)
                 return True
             return False
         return self._guard_value(self.sources.item(root.source, name), table[name], site)
@@ -110,11 +111,11 @@ class UnobservedCode(AccessTracker):
         node = self.refgraph.node(cell)
         return None if node is None or node.snapshot is not None else self.sources.make("cell", node.source, None)
 
-    def _guard_value(self, source: Source | None, value: Any, site: Any) -> bool:
+    def _guard_value(self, source: Source | None, value: Any, site: MaybeSite) -> bool:
         if source is None:
             return False
         if is_a(value, _CONSTANTS):
-            self.facts.values.read(source, value, site, exact=True)
+            self.context.values.read(source, value, site, exact=True)
             return True
         self.refgraph.read(source, guard.IS, value, site)
         if _is_of_torch(value) or (is_a(value, types.ModuleType) and policy.is_pure_module(value.__name__)):

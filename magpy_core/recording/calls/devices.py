@@ -10,6 +10,7 @@ import torch
 
 from magpy_core._compat.torch.surroundings import current_device_of, current_stream_number, in_cuda_graph
 from magpy_core.knowledge.torch_functions import DEVICE_PROPERTIES, DEVICE_SELECTIONS, STREAM_READS
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -22,7 +23,7 @@ class Devices(Tracker):
 
     _current: dict[int, Any] = field(default_factory=dict, init=False)  # streams that were current, by id
 
-    def asks(self, site: Any, fn: Any, args: tuple[Any, ...]) -> bool:
+    def asks(self, site: MaybeSite, fn: Any, args: tuple[Any, ...]) -> bool:
         """Whether the call that begins is such a question."""
         name = getattr(fn, "__name__", "")
         if name in STREAM_READS:
@@ -30,14 +31,14 @@ class Devices(Tracker):
         elif name in DEVICE_PROPERTIES:
             self._expect(site, fn, lambda result: None)
         elif name == "is_capturing" and id(args[0] if args else getattr(fn, "__self__", None)) in self._current:
-            self._expect(site, fn, lambda result: self.facts.settings.read(site, in_cuda_graph, (), bool(result)))
+            self._expect(site, fn, lambda result: self.context.settings.read(site, in_cuda_graph, (), bool(result)))
         elif name in DEVICE_SELECTIONS and len(args) == 1 and self._is_current(site, name, args[0]):
             self._expect(site, fn, lambda result: None)
         else:
             return False
         return True
 
-    def _is_current(self, site: Any, name: str, index: Any) -> bool:
+    def _is_current(self, site: MaybeSite, name: str, index: Any) -> bool:
         """Whether selecting a device changes nothing: it is the current one, or none (a negative index)."""
         if type(index) is not int:
             return False
@@ -45,18 +46,18 @@ class Devices(Tracker):
             getter = current_device_of(name)
             if getter is None or getter() != index:
                 return False
-            self.facts.settings.read(site, getter, (), index)  # the call may return it
-        self.basics.numbers.escape_all(site, (index,))
+            self.context.settings.read(site, getter, (), index)  # the call may return it
+        self.context.numbers.escape_all(site, (index,))
         return True
 
-    def _current_stream(self, site: Any, args: tuple[Any, ...], result: Any) -> None:
+    def _current_stream(self, site: MaybeSite, args: tuple[Any, ...], result: Any) -> None:
         if is_a(result, torch.Stream):
-            self.facts.settings.read(site, current_stream_number, args, result.stream_id)
+            self.context.settings.read(site, current_stream_number, args, result.stream_id)
             self._current[id(result)] = result
 
-    def _expect(self, site: Any, fn: Any, note: Callable[[Any], object]) -> None:
+    def _expect(self, site: MaybeSite, fn: Any, note: Callable[[Any], object]) -> None:
         def receive(result: Any) -> Any:
             note(result)
             return result
 
-        self.basics.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
+        self.context.stack.expect(receive, self.context.callbacks.unobservable(site, fn))

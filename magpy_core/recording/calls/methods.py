@@ -11,9 +11,8 @@ from typing import Any
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.methods import ERROR_WRITES, STATE_READS, WITHOUT_EFFECT
 from magpy_core.knowledge.modules import Verdict
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.callees import MEMBER
-from magpy_core.recording.calls.containers import ContainerCalls
-from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -26,13 +25,10 @@ _VIEWS = (*kinds.DICT_VIEWS, memoryview, re.Match, re.Pattern)  # they show what
 class MethodCalls(Tracker):
     """Calls of methods written in C. The first row of ``_CASES`` that applies handles a call."""
 
-    container_calls: ContainerCalls
-    outside: Outside
-
-    def call(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+    def call(self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         kind = kinds.kind_of(obj)
         if name in STATE_READS and kind not in _VALUES:
-            self.access.natives.state_read(obj, site)
+            self.context.natives.state_read(obj, site)
         for applies, handle in _CASES:
             if applies(self, obj, kind, name, args, fn):
                 handle(self, site, obj, name, args, kwargs, fn)
@@ -44,20 +40,20 @@ class MethodCalls(Tracker):
         return name in ("__setattr__", "__delattr__") and bool(args) and is_a(args[0], str)
 
     def _attribute_write(
-        self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
     ) -> None:
         if is_a(obj, type):
-            self.access.writes.attr(obj, args[0], site)
+            self.context.writes.attr(obj, args[0], site)
         else:
-            self.access.writes.attr_past_setattr(obj, args[0], site, *args[1:2])
+            self.context.writes.attr_past_setattr(obj, args[0], site, *args[1:2])
 
     def _reads_attribute(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return name == "__getattribute__" and bool(args) and is_a(args[0], str)
 
     def _attribute_read(
-        self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
     ) -> None:
-        self.access.reads.raw_attr(obj, args[0], site)
+        self.context.reads.raw_attr(obj, args[0], site)
 
     def _lists_subclasses(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return name == "__subclasses__"
@@ -73,26 +69,30 @@ class MethodCalls(Tracker):
     def _is_value(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return kind in _VALUES
 
-    def _of_value(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
-        self.outside.lock_used(site, obj, name, fn)
+    def _of_value(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
+        self.context.outside.lock_used(site, obj, name, fn)
         if is_a(obj, MEMBER) and args:
-            self.access.natives.member_used(site, obj, name, args[0])
-        self.basics.numbers.escape_all(site, obj, args, kwargs)
-        self.access.arguments.read(site, args, kwargs)
+            self.context.natives.member_used(site, obj, name, args[0])
+        self.context.numbers.escape_all(site, obj, args, kwargs)
+        self.context.arguments.read(site, args, kwargs)
         if is_a(obj, str) and name.startswith("format"):
-            self.access.texts.formatted((*args, *kwargs.values()), site)
-            self.access.natives.format_fields(site, obj)
+            self.context.texts.formatted((*args, *kwargs.values()), site)
+            self.context.natives.format_fields(site, obj)
 
     def _is_container(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return kind in kinds.CONTAINERS
 
-    def _of_container(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+    def _of_container(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
         if name == "sort" and kinds.kind_of(obj) == kinds.LIST and kwargs:
-            self.access.callbacks.guard(site, sorted, (obj,), kwargs)
-        self.container_calls.method(site, obj, name, args, kwargs)
+            self.context.callbacks.guard(site, sorted, (obj,), kwargs)
+        self.context.container_calls.method(site, obj, name, args, kwargs)
 
     def _pickles(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
-        return self.access.natives.pickles(type(obj), args)
+        return self.context.natives.pickles(type(obj), args)
 
     def _changes_error(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return name in ERROR_WRITES and self.refgraph.node(obj) is not None
@@ -100,13 +100,17 @@ class MethodCalls(Tracker):
     def _is_generator(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return is_a(obj, _GENERATORS)
 
-    def _of_iterator(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
-        self.container_calls.read_iterator(obj, site)
+    def _of_iterator(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
+        self.context.container_calls.read_iterator(obj, site)
 
     def _is_opaque(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return kind == kinds.OPAQUE or policy.module_facts(type(obj)).opaque
 
-    def _of_opaque(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+    def _of_opaque(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
         for applies, handle in _OPAQUE_CASES:
             if applies(self, obj, kinds.OPAQUE, name, args, fn):
                 handle(self, site, obj, name, args, kwargs, fn)
@@ -115,20 +119,22 @@ class MethodCalls(Tracker):
     def _is_any(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return True
 
-    def _of_object(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+    def _of_object(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
         """A native method of an object of a Python class: one that it inherits from a native class, or ``object``'s."""
-        if self.facts.arrays.memory_read(site, obj):
+        if self.context.arrays.memory_read(site, obj):
             return
-        if self.outside.seeded_inside(obj, name, args):
-            self.basics.numbers.escape_all(site, args, kwargs)
-            self.access.arguments.read(site, args, kwargs)
+        if self.context.outside.seeded_inside(obj, name, args):
+            self.context.numbers.escape_all(site, args, kwargs)
+            self.context.arguments.read(site, args, kwargs)
             return
         verdict = self._verdict_on_owner(lookup.class_lookup(type(obj), name)[1], obj)
         if verdict is not None:
-            self.outside.host_call(site, fn, verdict)
+            self.context.outside.host_call(site, fn, verdict)
             return
-        self.facts.roots.node_for(obj)
-        self.access.arguments.read(site, args, kwargs)
+        self.context.roots.node_for(obj)
+        self.context.arguments.read(site, args, kwargs)
 
     def _verdict_on_owner(self, owner: type | None, obj: Any) -> Verdict | None:
         """The verdict on a method of the class ``owner``; None if it depends on its object and arguments alone."""
@@ -151,22 +157,24 @@ class MethodCalls(Tracker):
         return is_a(obj, contextvars.ContextVar)
 
     def _context_variable(
-        self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
     ) -> None:
-        self.outside.context_variable(obj, name, args, site)
+        self.context.outside.context_variable(obj, name, args, site)
 
     def _is_view(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return type(obj) in _VIEWS or (is_a(obj, contextvars.Context) and name != "run")
 
-    def _of_view(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
-        self.facts.arrays.memory_read(site, obj)
-        self.access.arguments.read(site, args, kwargs)
+    def _of_view(self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+        self.context.arrays.memory_read(site, obj)
+        self.context.arguments.read(site, args, kwargs)
 
     def _is_stream(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return policy.module_facts(type(obj)).streams
 
-    def _of_stream(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
-        self.outside.host_call(site, fn, Verdict.IO)
+    def _of_stream(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
+        self.context.outside.host_call(site, fn, Verdict.IO)
 
     def _is_iterator(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return hasattr(type(obj), "__next__")
@@ -174,20 +182,24 @@ class MethodCalls(Tracker):
     def _is_of_torch(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return policy.module_of(type(obj)).startswith("torch")
 
-    def _of_torch(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
-        self.basics.stack.torch = (site, fn)
+    def _of_torch(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
+        self.context.stack.torch = (site, fn)
 
     def _is_of_host(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return policy.verdict(fn) in (Verdict.HOST, Verdict.IO)
 
-    def _of_host(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
-        self.outside.host_call(site, fn, policy.verdict(fn))
+    def _of_host(self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+        self.context.outside.host_call(site, fn, policy.verdict(fn))
 
     def _is_plain_numpy(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
-        return _is_of_numpy(obj) and (kinds.is_numpy_value(type(obj)) or self.facts.arrays.is_plain_array(obj))
+        return _is_of_numpy(obj) and (kinds.is_numpy_value(type(obj)) or self.context.arrays.is_plain_array(obj))
 
-    def _of_numpy(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
-        self.outside.call_numpy(site, fn, args, kwargs)
+    def _of_numpy(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
+        self.context.outside.call_numpy(site, fn, args, kwargs)
 
     def _depends_on_refused_call(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return _is_of_numpy(obj) and self.journal.graph_incomplete
@@ -197,10 +209,12 @@ class MethodCalls(Tracker):
 
     # -- what any of them may do ---------------------------------------------------------------------------------------
 
-    def _unknown(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
-        self.outside.host_call(site, fn, Verdict.UNKNOWN)
+    def _unknown(self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+        self.context.outside.host_call(site, fn, Verdict.UNKNOWN)
 
-    def _nothing(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None: ...
+    def _nothing(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None: ...
 
 
 def _is_of_numpy(obj: Any) -> bool:

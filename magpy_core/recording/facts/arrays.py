@@ -13,8 +13,9 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.functions import OUTSIDE_ARRAY, OUTSIDE_ARRAY_HINT
-from magpy_core.recording.facts.ports import FactTracker
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -34,24 +35,24 @@ def numpy_errors() -> str:
     return repr(sys.modules["numpy"].geterr())
 
 
-class Arrays(FactTracker):
+class Arrays(Tracker):
     """Which memory may be used."""
 
     _plain: dict[int, Any] = field(default_factory=dict, init=False)  # arrays that the region made from plain numbers, by id
     _shared: dict[int, Any] = field(default_factory=dict, init=False)  # owners of memory shared with tensors, by id
 
-    def memory_read(self, site: Any, *values: Any) -> bool:
+    def memory_read(self, site: MaybeSite, *values: Any) -> bool:
         """Refuse the use of values whose memory can change without events: memory from outside, and memory shared with a
         tensor. Returns whether it refused."""
         for value in values:
             tp, outside = type(value), self.refgraph.node(value) is not None
             if kinds.is_numpy_value(tp):
-                self.facts.settings.read(site, numpy_errors, (), numpy_errors())
+                self.context.settings.read(site, numpy_errors, (), numpy_errors())
             if not kinds.holds_memory(tp):
                 if tp is contextvars.Context or (outside and (tp in kinds.DICT_VIEWS or policy.keeps_state(tp))):
                     self.journal.refuse(
                         "MP104",
-                        f"{HERE} reads {a_type(value)} from outside: its state is in C, and MagPy can't check it.",
+                        f"{HERE} reads {a_type(value)} that existed before: its state is in C, and MagPy can't check it.",
                         hint="Read the needed data outside the region, and pass it in.",
                         site=site,
                     )
@@ -61,7 +62,7 @@ class Arrays(FactTracker):
                 self.refuse_outside(site)
                 return True
             if outside or (self._shared and id(memory_owner(value)) in self._shared):
-                where = "from outside" if outside else "that shares its memory with a tensor"
+                where = "that existed before" if outside else "that shares its memory with a tensor"
                 self.journal.refuse(
                     "MP104",
                     f"{HERE} uses the data of {a_type(value)} {where}: guards can't check it.",
@@ -71,7 +72,7 @@ class Arrays(FactTracker):
                 return True
         return False
 
-    def refuse_outside(self, site: Any) -> None:
+    def refuse_outside(self, site: MaybeSite) -> None:
         """Refuse the use of an array from outside, unless it, or the call that returned it, has already been refused."""
         if not self.journal.graph_incomplete:
             self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)

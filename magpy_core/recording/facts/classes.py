@@ -9,12 +9,16 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.annotations import KEPT_IN, evaluated
 from magpy_core._compat.cpython.layout import bound_object
+from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.modules import UNCHANGED_CLASSES, UNCHANGED_METACLASSES
 from magpy_core.knowledge.policy import module_of
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.callees import BUILTIN_FUNCTION
-from magpy_core.recording.facts.ports import FactTracker
+from magpy_core.recording.facts.slot import Slot
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
@@ -38,7 +42,17 @@ def _belongs_elsewhere(raw: Any) -> bool:
     return is_a(raw, (functools.partial, types.MethodType))
 
 
-class Classes(FactTracker):
+def _number_slot(cls: type, name: str) -> Slot:
+    """Where a class without a metaclass holds a number: no code of the program runs when it is replaced by a copy."""
+
+    def swap(old: Any, new: Any) -> None:
+        if cls.__dict__.get(name) is old:
+            type.__setattr__(cls, name, new)
+
+    return Slot(lambda: cls.__dict__.get(name), swap)
+
+
+class Classes(Tracker):
     """Guards class lookups, special methods and metaclasses."""
 
     _shapes: set[type] = field(default_factory=set, init=False)
@@ -47,31 +61,34 @@ class Classes(FactTracker):
     _metaclasses: set[type] = field(default_factory=set, init=False)
     _types: set[type] = field(default_factory=set, init=False)
 
-    def member(self, tp: type, name: str, site: Any) -> None:
+    def member(self, tp: type, name: str, site: MaybeSite) -> None:
         """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (law: absence is a fact)."""
         raw, owner = class_lookup(tp, name)
         self.shape(tp, site)
         self.not_overridden(tp, name, owner, site)
         if owner is not None and kinds.is_heap_type(owner):
-            source = self.facts.roots.attribute(owner, name)
+            source = self.context.roots.attribute(owner, name)
             if kinds.kind_of(raw) == kinds.IDENTITY:
                 self.refgraph.read(source, guard.IS, raw, site)
             elif hasattr(type(raw), "__get__"):
-                self.facts.values.read(source, raw, site)  # a user-defined descriptor: its methods read it
+                self.context.values.read(source, raw, site)  # a user-defined descriptor: its methods read it
                 self.descriptor(raw, site)
             elif name not in _OF_TYPES:  # an instance attribute takes precedence unless this is a data descriptor
                 self.refgraph.read(source, guard.TYPE, type(raw), site)
-            self.facts.functions.guard(raw)
+            self.context.functions.guard(raw)
 
-    def class_value(self, owner: type | None, name: str, raw: Any, site: Any) -> None:
+    def class_value(self, owner: type | None, name: str, raw: Any, site: MaybeSite) -> None:
         """Guard a class attribute that was read: methods by identity, data by value. Built-in classes do not change."""
         if owner is None or not kinds.is_heap_type(owner):
             return
-        self.facts.values.read(self.facts.roots.attribute(owner, name), raw, site)
-        self.facts.functions.guard(raw)
+        if (id(owner), name) in self.refgraph.class_writes:
+            return  # what the region has set
+        slot = _number_slot(owner, name) if type(raw) in kinds.NUMBER_TYPES and type(owner) is type else None
+        self.context.values.read(self.context.roots.attribute(owner, name), raw, site, slot)
+        self.context.functions.guard(raw)
         self.descriptor(raw, site)
 
-    def descriptor(self, raw: Any, site: Any) -> None:
+    def descriptor(self, raw: Any, site: MaybeSite) -> None:
         """Guard the methods of a user-defined descriptor's class."""
         tp = type(raw)
         if kinds.is_heap_type(tp) and kinds.kind_of(raw) == kinds.OBJECT:
@@ -80,20 +97,20 @@ class Classes(FactTracker):
                 if not lookup.missing(lookup.class_lookup(tp, name)[0]):
                     self.member(tp, name, site)
 
-    def guard_shadowed_class_attr(self, tp: type, name: str, site: Any) -> None:
+    def guard_shadowed_class_attr(self, tp: type, name: str, site: MaybeSite) -> None:
         """Guard the class attribute that an instance attribute shadows: it must not become a data descriptor."""
         raw, owner = lookup.class_lookup(tp, name)
         if owner is not None and _is_compared(owner):
-            self.refgraph.read(self.facts.roots.attribute(owner, name), guard.TYPE, type(raw), site)
+            self.refgraph.read(self.context.roots.attribute(owner, name), guard.TYPE, type(raw), site)
             self.descriptor(raw, site)
 
-    def identity_read(self, obj: Any, site: Any) -> None:
+    def identity_read(self, obj: Any, site: MaybeSite) -> None:
         """A value guarded by identity was read. For a class, guard the methods of a user-defined metaclass; for a bound
         method of a container, read the container."""
         if not is_a(obj, type):
             owner = bound_object(obj)
             if kinds.kind_of(owner) not in (kinds.IDENTITY, kinds.SCALAR):
-                self.facts.values.read(self.sources.const(owner, obj.__name__), owner, site)
+                self.context.values.read(self.sources.const(owner, obj.__name__), owner, site)
             return
         meta: Any = type(obj)
         if meta in self._metaclasses or module_of(meta).partition(".")[0] in _UNCHANGED_METACLASSES:
@@ -104,19 +121,21 @@ class Classes(FactTracker):
             if kinds.is_heap_type(k) and module_of(k).partition(".")[0] not in UNCHANGED_METACLASSES:
                 for name, raw in list(k.__dict__.items()):
                     if kinds.kind_of(raw) == kinds.IDENTITY:
-                        self.refgraph.read(self.facts.roots.attribute(k, name), guard.IS, raw, site)
-                        self.facts.functions.guard(raw)
+                        self.refgraph.read(self.context.roots.attribute(k, name), guard.IS, raw, site)
+                        self.context.functions.guard(raw)
 
-    def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
+    def not_overridden(self, tp: type, name: str, owner: type | None, site: MaybeSite) -> None:
         """Guard that library classes, whose names are not compared, don't override this inherited attribute."""
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
             if kinds.is_heap_type(k) and module_of(k).startswith(UNCHANGED_CLASSES):
-                self.facts.roots.guard_absent(self.facts.roots.const_root(k).source, name, site)
+                self.context.roots.guard_absent(self.context.roots.const_root(k).source, name, site)
 
-    def read_attr(self, cls: type, name: str, site: Any) -> None:
+    def read_attr(self, cls: type, name: str, site: MaybeSite) -> None:
         raw, owner = lookup.class_lookup(cls, name)
         above, above_owner = lookup.class_lookup(type(cls), name)
         if above_owner is type and kinds.is_heap_type(cls):
+            if name == "__annotations__" and KEPT_IN:
+                self._annotations(cls, site)
             self.read_field(cls, name, site)
         elif above_owner is not None and kinds.is_heap_type(above_owner):
             self.member(type(cls), name, site)
@@ -129,9 +148,27 @@ class Classes(FactTracker):
         elif name not in ("__dict__", "__weakref__"):
             self.class_value(owner, name, raw, site)
 
-    def read_field(self, cls: type, name: str, site: Any) -> None:
+    def annotations_have_values(self, holder: Any, site: MaybeSite) -> bool:
+        """Whether the annotations of a class or function from outside can be evaluated (3.14); they are. Refuses if not."""
+        try:
+            evaluated(holder)
+        except Exception:
+            text = f"{HERE} reads annotations that can't be evaluated: what they are depends on names that no guard checks."
+            self.journal.refuse("MP111", text, hint="Read them outside the region.", site=site)
+            return False
+        return True
+
+    def _annotations(self, cls: type, site: MaybeSite) -> None:
+        """3.14: what the class keeps under other names, once it has evaluated them."""
+        self.context.age._new_objects = None
+        if not self.context.age.is_made_inside(cls) and self.annotations_have_values(cls, site):
+            for name in KEPT_IN:
+                if name in cls.__dict__:
+                    self.class_value(cls, name, cls.__dict__[name], site)
+
+    def read_field(self, cls: type, name: str, site: MaybeSite) -> None:
         """Guard an attribute of ``type``: names by value, tuples of bases by identity, the namespace entry by entry."""
-        source = self.facts.roots.const_root(cls).source
+        source = self.context.roots.const_root(cls).source
         if name in _CLASS_NAMES:
             self.refgraph.read(self.sources.make("field", source, name), guard.EQUAL, type.__getattribute__(cls, name), site)
         elif name in _CLASS_TREE:
@@ -142,7 +179,7 @@ class Classes(FactTracker):
                 if key not in ("__dict__", "__weakref__"):
                     self.class_value(cls, key, raw, site)
 
-    def class_used(self, tp: type, site: Any) -> None:
+    def class_used(self, tp: type, site: MaybeSite) -> None:
         """An object of this class is used. Refuse a special method that is bound to another object (``__len__ =
         entries.__len__``): the interpreter calls it without an event."""
         if tp in self._types:
@@ -155,7 +192,7 @@ class Classes(FactTracker):
                     hint = "Define a method that calls the other object's method."
                     self.journal.refuse("MP111", text, hint=hint, site=site)
 
-    def shape(self, tp: type, site: Any) -> None:
+    def shape(self, tp: type, site: MaybeSite) -> None:
         """Guard that ``tp`` has the same bases, with the same names in them (a new descriptor could shadow an instance)."""
         if tp in self._shapes:
             return
@@ -166,7 +203,7 @@ class Classes(FactTracker):
         for k in filter(_is_compared, tp.__mro__):
             self._names(k, site)
 
-    def tensor_class(self, tp: type, site: Any) -> None:
+    def tensor_class(self, tp: type, site: MaybeSite) -> None:
         """Guard the names in a subclass of ``torch.Tensor``: a new one would override torch's (a method, ``shape``)."""
         if tp in self._tensor_classes:
             return
@@ -176,11 +213,11 @@ class Classes(FactTracker):
         if _is_compared(tp):
             self.read_field(tp, "__mro__", site)
 
-    def _names(self, cls: type, site: Any) -> None:
-        table = self.sources.make("dict", self.facts.roots.const_root(cls).source, None)
+    def _names(self, cls: type, site: MaybeSite) -> None:
+        table = self.sources.make("dict", self.context.roots.const_root(cls).source, None)
         self.refgraph.read(table, guard.NAMES, frozenset(cls.__dict__), site)
 
-    def special_methods(self, obj: Any, site: Any) -> None:
+    def special_methods(self, obj: Any, site: MaybeSite) -> None:
         """Guard all special methods of the object's class: any of them may run."""
         tp = type(obj)
         if tp is types.MethodType and (node := self.refgraph.node(obj)) is not None:
@@ -194,10 +231,10 @@ class Classes(FactTracker):
             if kinds.is_heap_type(k) and not module_of(k).startswith("torch."):
                 for name, value in list(k.__dict__.items()):
                     if name.startswith("__") and type(value) is types.FunctionType:
-                        self.refgraph.read(self.facts.roots.attribute(k, name), guard.IS, value, site)
-                        self.facts.functions.guard(value)
+                        self.refgraph.read(self.context.roots.attribute(k, name), guard.IS, value, site)
+                        self.context.functions.guard(value)
 
-    def operands(self, site: Any, *values: Any) -> None:
+    def operands(self, site: MaybeSite, *values: Any) -> None:
         """Guard special methods of operands of a tensor and arguments of torch: such a method may handle the operation."""
         for value in values:
             if kinds.kind_of(value) == kinds.OBJECT and not module_of(type(value)).startswith("torch"):

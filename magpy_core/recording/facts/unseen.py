@@ -13,7 +13,7 @@ import inspect
 import types
 from typing import Any
 
-from magpy_core.recording.facts.ports import FactTracker
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT, cell_value
 from magpy_core.refgraph.kinds import is_a
@@ -40,13 +40,13 @@ def _methods(first: Any, code: types.CodeType) -> list[types.FunctionType]:
     return [fn for fn in functions if type(fn) is types.FunctionType and fn.__code__ is code]
 
 
-class Unseen(FactTracker):
+class Unseen(Tracker):
     """Finds and guards the functions of frames without a call event."""
 
     def called(self, frame: Any) -> None:
         """A frame starts whose code is not known from a call or guard."""
         code: types.CodeType = frame.f_code
-        self.facts.functions.known_codes.add(code)
+        self.context.functions.known_codes.add(code)
         if code.co_name in _IN_PLACE or not code.co_flags & inspect.CO_NEWLOCALS:
             return  # a comprehension, or a class body
         if any(type(o) is types.FunctionType and o.__code__ is code for o in gc.get_objects(0)):
@@ -64,7 +64,7 @@ class Unseen(FactTracker):
             self.journal.skip_call(f"native code called one of {len(found)} functions with the same code")
             return
         for fn in found:
-            self.facts.functions.guard(fn)
+            self.context.functions.guard(fn)
             if code.co_argcount:
                 self._found_in_class(frame.f_locals.get(code.co_varnames[0]), fn)
             elif code.co_flags & inspect.CO_VARARGS:
@@ -76,4 +76,4 @@ class Unseen(FactTracker):
         for cls in (type(first), first) if is_a(first, type) else (type(first),):
             names = [n for k in cls.__mro__ if kinds.is_heap_type(k) for n, raw in k.__dict__.items() if _runs(raw, fn)]
             for name in dict.fromkeys(names):
-                self.facts.classes.member(cls, name, self.journal.site)
+                self.context.classes.member(cls, name, self.journal.site)

@@ -13,9 +13,10 @@ from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.objects import NATIVE_FIELDS
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.dynamic import assume_momentum, assume_number
-from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.facts.slot import Slot
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import hashing, kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
 from magpy_core.refgraph.kinds import is_a
@@ -32,11 +33,11 @@ class _Use(Enum):
     FIXED = auto()  # no copy can take its place
 
 
-class Values(FactTracker):
+class Values(Tracker):
     """Guards values by their kind."""
 
     def read(
-        self, source: Source, value: Any, site: Any, store: Slot | None = None, *, to_program: bool = False,
+        self, source: Source, value: Any, site: MaybeSite, store: Slot | None = None, *, to_program: bool = False,
         exact: bool = False,
     ) -> Any:  # fmt: skip
         """Guard ``value``, which was read from outside at ``source``. Returns it, or a private copy that carries a symbol.
@@ -46,7 +47,7 @@ class Values(FactTracker):
         """
         tp = value if is_a(value, type) else type(value)
         if kinds.is_heap_type(tp):
-            self.facts.classes.class_used(tp, site)
+            self.context.classes.class_used(tp, site)
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
             use = _Use.EXACT if exact else _Use.PROGRAM if to_program or store is not None else _Use.FIXED
@@ -54,7 +55,7 @@ class Values(FactTracker):
         if kind == kinds.IDENTITY:
             self._identity(source, value, site)
             return value
-        if store is not None and type(value) is tuple:
+        if store is not None and (type(value) is tuple or kinds.is_named_tuple(type(value))):
             assume_momentum(self.ledger, source, value, self.sources.item(source, 0))
             if self.ledger.learned.numbers:
                 value = self._with_symbols(source, value, store, site)
@@ -65,7 +66,7 @@ class Values(FactTracker):
             self.refgraph.read(source, guard.SAME_AS, node.source, site)
         return value
 
-    def _scalar(self, source: Source, value: Any, site: Any, store: Slot | None, use: _Use) -> Any:
+    def _scalar(self, source: Source, value: Any, site: MaybeSite, store: Slot | None, use: _Use) -> Any:
         if use is _Use.PROGRAM:
             assume_number(self.ledger, source, value, site)
         equals_itself = value == value
@@ -76,12 +77,12 @@ class Values(FactTracker):
             self.journal.places.remember(source, site)
         return value
 
-    def _dynamic_number(self, source: Source, value: Any, site: Any, store: Slot | None, use: _Use) -> Any:
+    def _dynamic_number(self, source: Source, value: Any, site: MaybeSite, store: Slot | None, use: _Use) -> Any:
         scalars = self.ledger.scalars
         sym = scalars.get(value)
         if sym is not None:
             if use is _Use.EXACT:
-                self.basics.numbers.escape(sym, site)
+                self.context.numbers.escape(sym, site)
             return value
         if use is not _Use.PROGRAM:
             self.ledger.learned.exact.add(source.path)
@@ -96,14 +97,14 @@ class Values(FactTracker):
             self.ledger.undo.append(lambda: store.swap(copy, value))
         return copy
 
-    def _identity(self, source: Source, value: Any, site: Any) -> None:
+    def _identity(self, source: Source, value: Any, site: MaybeSite) -> None:
         self.refgraph.read(source, guard.IS, value, site)
         if id(value) not in self.refgraph.nodes:
             self.refgraph.add(value, self.sources.const(value, source.describe()))
             if is_a(value, kinds.REFERRING):
-                self.facts.classes.identity_read(value, site)
+                self.context.classes.identity_read(value, site)
 
-    def _new_object(self, source: Source, value: Any, kind: int, site: Any) -> None:
+    def _new_object(self, source: Source, value: Any, kind: int, site: MaybeSite) -> None:
         """Guard what decides which object it is to the program; what it contains is guarded where it is read."""
         if kind == kinds.TENSOR:
             self.refgraph.read(source, guard.TENSOR, type(value), site)
@@ -119,28 +120,32 @@ class Values(FactTracker):
             self.native_facts(source, value, site)
         self.refgraph.add(value, source)
 
-    def behind(self, obj: StandIn, site: Any) -> Any:
+    def behind(self, obj: StandIn, site: MaybeSite) -> Any:
         """What ``obj`` stands for, as a value that was read."""
         target = target_of(obj)
-        self.read(self.sources.make("field", self.facts.roots.const_root(obj).source, TARGET), target, site)
+        self.read(self.sources.make("field", self.context.roots.const_root(obj).source, TARGET), target, site)
         return target
 
-    def _with_symbols(self, source: Source, value: tuple[Any, ...], store: Slot, site: Any) -> tuple[Any, ...]:
+    def _with_symbols(self, source: Source, value: tuple[Any, ...], store: Slot, site: MaybeSite) -> tuple[Any, ...]:
         """``value``, or a private copy of it in which dynamic numbers carry symbols: nothing can be stored in a tuple."""
         learned, scalars = self.ledger.learned.numbers, self.ledger.scalars
-        sources = [self.sources.item(source, i) for i in range(len(value))]
+        elements = list(tuple.__iter__(value))
+        sources = [self.sources.item(source, i) for i in range(len(elements))]
         if (
             id(value) in self.refgraph.nodes
             or store.get() is not value
             or not any(
                 one.path in learned and type(element) in kinds.NUMBER_TYPES and scalars.get(element) is None
-                for one, element in zip(sources, value, strict=True)
+                for one, element in zip(sources, elements, strict=True)
             )
         ):
             return value
-        copy = tuple(
-            self.read(one, element, site, to_program=True) if one.path in learned else element
-            for one, element in zip(sources, value, strict=True)
+        copy: tuple[Any, ...] = tuple.__new__(
+            type(value),
+            [
+                self.read(one, element, site, to_program=True) if one.path in learned else element
+                for one, element in zip(sources, elements, strict=True)
+            ],
         )
         self.refgraph.private.add(id(copy))
         store.swap(value, copy)
@@ -192,7 +197,7 @@ class Values(FactTracker):
 
         return Slot(get, swap)
 
-    def native_facts(self, source: Source, value: Any, site: Any) -> None:
+    def native_facts(self, source: Source, value: Any, site: MaybeSite) -> None:
         """Guard an object with C state, which native code may read unobserved: an instance of a subclass of ``int`` or
         ``str``, a ``re.Match``. It is guarded by identity, unless all its state is in fields."""
         native = native_state(type(value))
@@ -206,4 +211,4 @@ class Values(FactTracker):
             part = getattr(value, name)
             self.read(self.sources.make("field", source, name), part, site, exact=True)
             if kinds.kind_of(part) in (kinds.TUPLE, kinds.DICT) and (node := self.refgraph.node(part)) is not None:
-                self.facts.contents.read_all(node, site)
+                self.context.contents.read_all(node, site)

@@ -12,7 +12,7 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.torch_calls import TorchCalls
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
@@ -30,25 +30,24 @@ def _is_plain(value: Any) -> bool:
 class Caches(Tracker):
     """Calls of cached functions."""
 
-    torch_calls: TorchCalls
     # functions with room for one value that have kept a tensor of the region, by id, and where they were called
     _occupied: dict[int, tuple[Any, Any]] = field(default_factory=dict, init=False)
     _hits: int = field(default=0, init=False)
 
-    def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def call(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
         if self.ledger.ops.op_depth:
-            self.torch_calls.alone = True
+            self.context.torch_calls.alone = True
             return  # part of the node being recorded
         impure = next((a for a in (*args, *kwargs.values()) if not has_pure_hash(a)), None)
         if impure is not None:
             text = f"{HERE} passes {a_type(impure)} to a cache: guards would run its `__hash__` and `__eq__`."
             self.journal.refuse("MP111", text, hint="Pass numbers, strings or tuples of them.", site=site)
             return
-        self.facts.roots.const_root(fn)
+        self.context.roots.const_root(fn)
         wrapped = getattr(fn, "__wrapped__", None)
-        self.facts.functions.guard(wrapped)
-        self.basics.numbers.escape_all(site, args, kwargs)
+        self.context.functions.guard(wrapped)
+        self.context.numbers.escape_all(site, args, kwargs)
         tensors = [a for a in (*args, *kwargs.values()) if is_a(a, torch.Tensor)]
         before = fn.cache_info()
         made_inside = all(t in self.ledger.ops.values and self.ledger.ops.inputs.is_inside(t) for t in tensors)
@@ -57,7 +56,7 @@ class Caches(Tracker):
             hint = "Call the function without its cache (`f.__wrapped__(x)`), or cache by numbers such as `x.shape`."
             self.journal.refuse_call("MP106", text, hint=hint, site=site)
             return
-        self.access.arguments.read(site, args, kwargs)
+        self.context.arguments.read(site, args, kwargs)
 
         def returned(result: Any) -> Any:
             if not tensors:
@@ -70,7 +69,7 @@ class Caches(Tracker):
                 self._occupied[id(fn)] = (fn, site)
             return result  # a cache can't know a tensor that was created in this call: the function runs each time
 
-        self.basics.stack.on_return(returned)
+        self.context.stack.on_return(returned)
 
     def guard_occupied(self) -> None:
         """At exit: what else the program had in these caches has been evicted. A replay evicts nothing, so it needs a cache
@@ -78,11 +77,11 @@ class Caches(Tracker):
         for fn, site in self._occupied.values():
             self._guard_state(fn, fn.cache_info(), site)
 
-    def _guard_state(self, fn: Any, info: Any, site: Any) -> None:
-        counts = self.sources.make("cache_state", self.facts.roots.const_root(fn).source, None)
+    def _guard_state(self, fn: Any, info: Any, site: MaybeSite) -> None:
+        counts = self.sources.make("cache_state", self.context.roots.const_root(fn).source, None)
         self.refgraph.read(counts, guard.EQUAL, f"{info.misses} misses, {info.currsize} entries", site)
 
-    def _returned(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
+    def _returned(self, site: MaybeSite, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
         after = fn.cache_info()
         if after.misses != before.misses:
             name = getattr(fn, "__name__", "A cached function")
@@ -105,9 +104,9 @@ class Caches(Tracker):
                 text = f"{HERE} calls a cached function with {a_type(a)}: MagPy can't check whether that has changed."
                 self.journal.refuse("MP111", text, hint="Pass numbers, strings or tuples of them.", site=site)
                 return
-        root = self.facts.roots.const_root(fn).source
+        root = self.context.roots.const_root(fn).source
         self._guard_state(fn, before, site)
         # a replay makes each of these calls as well, in their order: the cache counts them, and forgets what was not used
         self._hits += 1
         key = tuple(args), tuple(kwargs.items()), self._hits
-        self.facts.values.read(self.sources.make("cached", root, key), result, site)
+        self.context.values.read(self.sources.make("cached", root, key), result, site)

@@ -16,6 +16,7 @@ import torch.utils.checkpoint
 
 from magpy_core._compat.torch.dynamo import disabled_version
 from magpy_core.findings import HERE
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.segments import CHECKPOINT, GIVEN
 from magpy_core.recording.age import Existing
 from magpy_core.recording.tracker import Tracker
@@ -26,7 +27,7 @@ from magpy_core.refgraph.kinds import is_a
 class _Begun:
     """A call of ``checkpoint`` in progress: the last node and the number of effects when it began."""
 
-    site: Any
+    site: MaybeSite
     last: torch.fx.Node | None
     done: tuple[int, ...]
     args: tuple[Any, ...]
@@ -38,7 +39,7 @@ class Checkpoints(Tracker):
     _count: int = field(default=0, init=False)
     _begun: list[_Begun] = field(default_factory=list, init=False)
 
-    def begin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def begin(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``checkpoint(fn, *args)`` is about to run."""
         if self._begun:  # it would run hooks of the outer one, with another grad mode
             self.journal.refuse("MP107", f"{HERE} nests one checkpoint inside another: MagPy can't record that.", site=site)
@@ -49,29 +50,30 @@ class Checkpoints(Tracker):
         elif unknown := [name for name in ("context_fn", "debug", "determinism_check") if name in kwargs]:
             self.journal.refuse("MP107", f"{HERE} passes `{unknown[0]}`: a graph can't contain that.", site=site)
         if (called := disabled_version(fn)) is not None:
-            self.facts.functions.guard(called)  # its frame is monitored, and reads cells
+            self.context.functions.guard(called)  # its frame is monitored, and reads cells
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
         begun = _Begun(site, last, self._done(), args[1:])
         if not self._begun:
-            self.access.writes.existing = Existing()
-            self.basics.pauses.in_checkpoint = True
+            self.context.writes.existing = Existing()
+            self.context.pauses.in_checkpoint = True
         self._begun.append(begun)
-        self.basics.stack.on_return(lambda result: self._returned(begun, result))
+        self.context.stack.on_return(lambda result: self._returned(begun, result))
 
     def _done(self) -> tuple[int, ...]:
         ledger = self.ledger
-        return self.access.writes.events, len(ledger.outputs), len(ledger.field_writes), len(ledger.draws)
+        done = len(ledger.outputs), len(ledger.field_writes), len(ledger.draws), ledger.other_effects
+        return self.context.writes.events, *done
 
     def _returned(self, begun: _Begun, result: Any) -> Any:
         del self._begun[self._begun.index(begun) :]  # also removes inner checkpoints that raised
         if self._done() != begun.done:
             text = f"{HERE} checkpoints a function with side effects: the backward pass would repeat them."
-            hint = "Move writes, prints and random draws out of the checkpointed function."
+            hint = "Move writes, prints and random numbers out of the checkpointed function."
             self.journal.refuse("MP107", text, hint=hint, site=begun.site)
         if self._begun:
             return result  # part of the outer one
-        self.access.writes.existing = None
-        self.basics.pauses.in_checkpoint = False
+        self.context.writes.existing = None
+        self.context.pauses.in_checkpoint = False
         nodes = list(self.ledger.ops.graph.nodes)
         start = nodes.index(begun.last) + 1 if begun.last is not None else 0
         self._count += 1

@@ -11,8 +11,8 @@ import torch
 
 from magpy_core.findings import Unsupported
 from magpy_core.knowledge.torch_functions import CPU_TENSOR_TYPES
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array, make_variable
-from magpy_core.recording.nodes.one_node import OneNode
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -27,9 +27,7 @@ def _plain_numbers(data: Any) -> bool:
 class Constructors(Tracker):
     """``torch.Tensor(...)``, ``Variable``, ``from_numpy``."""
 
-    one_node: OneNode
-
-    def constructor_call(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def constructor_call(self, site: MaybeSite, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as the equivalent function if there is one."""
         if kwargs or self.ledger.ops.op_depth:
             return
@@ -38,16 +36,16 @@ class Constructors(Tracker):
             return
         if all(type(a) is int for a in args) or (len(args) == 1 and type(args[0]) is torch.Size):
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # no arguments: no elements
-            self.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
+            self.context.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
-            self.basics.numbers.escape_all(site, args)
-            self.one_node.apply(site, torch.tensor, (list(args[0]),), {"dtype": dtype, "device": _CPU})
-        elif len(args) == 1 and self.facts.arrays.is_plain_array(args[0]):
+            self.context.numbers.escape_all(site, args)
+            self.context.one_node.apply(site, torch.tensor, (list(args[0]),), {"dtype": dtype, "device": _CPU})
+        elif len(args) == 1 and self.context.arrays.is_plain_array(args[0]):
             self.from_array(site, args[0], dtype)
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
-            self.one_node.apply(site, torch.ops.aten.alias.default, args, {})
+            self.context.one_node.apply(site, torch.ops.aten.alias.default, args, {})
 
-    def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def made_by_constructor(self, site: MaybeSite, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``Variable(x)``: a detached alias. ``nn.Parameter(x)``, or a Variable that requires a gradient, is a leaf:
         a program creates leaves once, in a call that is not captured."""
         parameter = cls is torch.nn.Parameter
@@ -59,11 +57,11 @@ class Constructors(Tracker):
             return
         if parameter or leaf:
             text = f"A {cls.__name__} is created inside the region: a graph can't create a leaf tensor."
-            self.journal.refuse_call_if_repeated(Unsupported("MP106", text, hint="Create it once, outside the region."))
+            self.journal.refuse_call_if_repeated(Unsupported("MP118", text, hint="Create it once, outside the region."))
         else:
-            self.one_node.apply(site, make_variable, (given["data"],), {})
+            self.context.one_node.apply(site, make_variable, (given["data"],), {})
 
-    def from_array(self, site: Any, array: Any, dtype: torch.dtype | None = None) -> None:
+    def from_array(self, site: MaybeSite, array: Any, dtype: torch.dtype | None = None) -> None:
         """``torch.from_numpy`` of a plain array of the region: its numbers are constants of the graph."""
         if self.ledger.ops.op_depth or array.size > LARGEST_ARRAY:
             return
@@ -71,4 +69,4 @@ class Constructors(Tracker):
         parts = self.journal.contained(array_parts, array)
         self.ledger.ops.op_depth -= 1
         if type(parts) is tuple:
-            self.one_node.apply(site, from_array, (*parts[:2], dtype or parts[2]), {})
+            self.context.one_node.apply(site, from_array, (*parts[:2], dtype or parts[2]), {})

@@ -14,12 +14,11 @@ import torch
 from magpy_core._compat.cpython.weak_caches import made_once
 from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.calls import expecting
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.recording.journal import FAILED
-from magpy_core.recording.operator_host import OperatorHost
-from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -70,41 +69,44 @@ def applier(cls: Any) -> Callable[..., Any]:
 class OneNode(Tracker):
     """Begins and ends such calls."""
 
-    host: OperatorHost
-    torch_calls: TorchCalls
     active: _Applied | None = field(default=None, init=False)
 
-    def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def call_function_class(self, site: MaybeSite, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``cls.apply(*args)`` is about to run."""
         if self.ledger.ops.op_depth:
             return
         for name in _METHODS:
-            self.facts.classes.member(cls, name, site)
+            self.context.classes.member(cls, name, site)
         methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
-        if kwargs or not all(self.access.unobserved.guard(m, site) for m in methods.values()):
-            what = "reads a variable from outside: compiled code would keep its first value."
+        if kwargs or not all(self.context.unobserved.guard(m, site) for m in methods.values()):
+            what = "reads an outside variable: compiled code would keep its first value."
             text = f"The autograd.Function `{cls.__name__}` {what}"
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         elif any(is_a(a, torch.nn.Module) for a in args):
             text = f"The autograd.Function `{cls.__name__}` gets a module as an argument: a graph can't contain one."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         else:
-            self.basics.numbers.escape_all(site, args)
+            self.context.numbers.escape_all(site, args)
             self.ledger.ops.custom_functions.add(cls)
             self.apply(site, applier(cls), args, {}, checked=True)
 
     def apply(
-        self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], checked: bool = False
+        self,
+        site: MaybeSite,
+        target: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        checked: bool = False,
     ) -> None:
         """Record the call about to run, with everything inside, as one node of the graph, ``target(*args, **kwargs)``."""
         self.ledger.ops.op_depth += 1
-        operation = self.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
-        self.basics.stack.torch = None
+        operation = self.context.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
+        self.context.stack.torch = None
         if type(operation) is Operation:
             operation.numbers = []  # the node itself reads them again
         self.active = applied = _Applied(target, operation, args, self._effects(), checked, _held(args) if checked else [])
-        self.torch_calls.alone = False
-        self.basics.stack.on_return(lambda result: self._returned(applied, result))
+        self.context.torch_calls.alone = False
+        self.context.stack.on_return(lambda result: self._returned(applied, result))
 
     def _returned(self, applied: _Applied, result: Any) -> Any:
         self.active = None
@@ -116,19 +118,19 @@ class OneNode(Tracker):
             checked = self.journal.contained(expecting, applied.target, result, not self.ledger.ops.shapes.vary)
             if checked is not FAILED and type(applied.operation) is Operation:
                 applied.operation.target = checked
-        after = self.host.finish(applied.operation, result)
+        after = self.context.host.finish(applied.operation, result)
         if applied.checked and not self.journal.refused:
             self.journal.contained(self.ledger.ops.shapes.mark_from_data, after)
         self.ledger.ops.op_depth -= 1
         return after
 
     def _effects(self) -> int:
-        written = sum(1 + len(n.forced) for n in self.refgraph.written())
+        written = sum(1 + len(n.forced) for n in self.refgraph.written()) + self.ledger.other_effects
         return written + len(self.ledger.outputs) + len(self.ledger.tensor_writes) + len(self.ledger.field_writes)
 
     def function_apply(self, frame: Any) -> bool:
         """``Function.apply`` itself, called without an event (from a library): its node can't be recorded."""
-        unrecorded = self.ledger.ops.op_depth or self.basics.pauses.in_own_code_of_checkpoint()
+        unrecorded = self.ledger.ops.op_depth or self.context.pauses.in_own_code_of_checkpoint()
         if not unrecorded and not self.journal.refused:
             self.journal.refuse("MP107", "A library calls an autograd.Function, where the call can't be recorded.")
         return False

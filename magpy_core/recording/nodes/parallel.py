@@ -30,25 +30,25 @@ class ParallelCalls(Tracker):
         """DistributedDataParallel inside the region: its communication becomes part of the graph."""
         module = frame.f_locals.get("self")
         replicas = self.ledger.ops.leaves.replicas
-        if self.ledger.ops.op_depth or self.basics.pauses.in_checkpoint:  # the call may be repeated
+        if self.ledger.ops.op_depth or self.context.pauses.in_checkpoint:  # the call may be repeated
             replicas.cannot_record = True
             text = f"{HERE} calls a DistributedDataParallel module inside one operation."
-            self.journal.refuse("MP106", text, hint="Call the wrapped module there: `model.module(x)`.")
+            self.journal.refuse("MP119", text, hint="Call the wrapped module there: `model.module(x)`.")
             return False
         for name in data_parallel.fields_read(module):
-            self.access.reads.attr(module, name, None)  # not worth a finding each
+            self.context.reads.attr(module, name, None)  # not worth a finding each
         for name in data_parallel.HOLDERS:
-            self.access.reads.attr(module, name, None)
-            self.access.arguments.read(None, (vars(module)[name],), {})
+            self.context.reads.attr(module, name, None)
+            self.context.arguments.read(None, (vars(module)[name],), {})
         if not hasattr(module, data_parallel.BUFFER_HOOK):
-            self.access.reads.attr(module, data_parallel.BUFFER_HOOK, None)
-        self.access.reads.module_member(module, "module", self.journal.site)
+            self.context.reads.attr(module, data_parallel.BUFFER_HOOK, None)
+        self.context.reads.module_member(module, "module", self.journal.site)
         with unrecorded(self.ledger.ops):
             reason = data_parallel.reason_to_refuse(module)
         if reason is not None:
             replicas.cannot_record = True
             text = f"{HERE} calls a DistributedDataParallel module whose communication can't be part of the graph: {reason}."
-            self.journal.refuse_call("MP106", text, hint="Compile the wrapper itself, or the module inside it.")
+            self.journal.refuse_call("MP119", text, hint="Compile the wrapper itself, or the module inside it.")
         elif not data_parallel.is_arranged(module):
             replicas.cannot_record = True
             self.journal.skip_call("DistributedDataParallel has not yet arranged the gradients")
@@ -60,7 +60,7 @@ class ParallelCalls(Tracker):
     def _communicate(self, module: DistributedDataParallel) -> None:
         """Record what a DistributedDataParallel module does at the beginning of a call. The backward pass does the rest."""
         ops, fields = self.ledger.ops, vars(module)
-        self.access.reads.attr(module, "process_group", self.journal.site)
+        self.context.reads.attr(module, "process_group", self.journal.site)
         if data_parallel.copies_buffers(module):
             self._read_buffers(module.module)
         with unrecorded(self.ledger.ops):
@@ -71,7 +71,7 @@ class ParallelCalls(Tracker):
         if (node := self.refgraph.node(module)) is not None:
             self.refgraph.snapshot(node)  # before its fields are replaced for a while
         if fields[data_parallel.SYNCS_BUFFERS] is not learns:  # the call sets it when it ends
-            self.access.writes.attr(module, data_parallel.SYNCS_BUFFERS, self.journal.site, learns, native=True)
+            self.context.writes.attr(module, data_parallel.SYNCS_BUFFERS, self.journal.site, learns, native=True)
         ops.leaves.replicas.called(replica, record, learns=learns, copies_buffers=copies)
         self.ledger.undo.append(ops.leaves.replicas.run_hooks)
         if copies:  # done
@@ -89,7 +89,7 @@ class ParallelCalls(Tracker):
         for table in ("_buffers", "_modules"):
             for name, value in vars(module)[table].items():
                 if value is not None:
-                    self.access.reads.module_member(module, name, self.journal.site)
+                    self.context.reads.module_member(module, name, self.journal.site)
                 if table == "_modules" and value is not None:
                     self._read_buffers(value)
 
@@ -97,13 +97,13 @@ class ParallelCalls(Tracker):
         """What DistributedDataParallel does before and after the call of the module in it, for its hooks."""
         if frame.f_code is data_parallel.AFTER.__code__:
             self._copied = [module for module in self._copied if module is not frame.f_locals.get("self")]
-        if self.basics.pauses.code is None:
-            self.basics.pauses.code = frame.f_code
+        if self.context.pauses.code is None:
+            self.context.pauses.code = frame.f_code
         return False
 
     def calls_module(self, frame: Any) -> bool:
         """DistributedDataParallel notes which module runs, and calls it."""
-        self.facts.functions.guard(data_parallel.NOTES_MODULE)  # its frame is monitored, and reads cells
+        self.context.functions.guard(data_parallel.NOTES_MODULE)  # its frame is monitored, and reads cells
         return False
 
 

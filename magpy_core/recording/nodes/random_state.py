@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -18,17 +19,17 @@ _HINT = "Seed, save and restore the random state outside the region. Random numb
 class RandomState(Tracker):
     """Calls of ``torch.random``."""
 
-    def call(self, site: Any, fn: Any) -> None:
+    def call(self, site: MaybeSite, fn: Any) -> None:
         """A function of torch.random: it reads or sets a random stream."""
         if not self.ledger.ops.op_depth:
             text = f"`torch.{fn.__name__}` reads or sets the random state inside the region."
-            self.journal.refuse_call("MP106", text, hint=_HINT, site=site)
+            self.journal.refuse_call("MP116", text, hint=_HINT, site=site)
 
     def without_event(self, frame: Any) -> bool:
         """A frame of torch.random without a call event."""
-        if not self.basics.pauses.in_own_code_of_checkpoint() and not self.ledger.ops.op_depth:
+        if not self.context.pauses.in_own_code_of_checkpoint() and not self.ledger.ops.op_depth:
             text = f"`torch.{frame.f_code.co_name}` reads or sets the random state inside the region."
-            self.journal.refuse_call("MP106", text, hint=_HINT)
+            self.journal.refuse_call("MP116", text, hint=_HINT)
         return False
 
 

@@ -33,6 +33,7 @@ class Budget:
         self._unlimited = unlimited
         self._now = now or time.monotonic
         self._began = self._now()
+        self._foreseen = 0.0  # how long the run will take, as far as its loops tell
         self._last: dict[str, float] = {}  # seconds of a region's last recording
         self._wasted: dict[str, int] = {}  # recordings of a region that none of its captures has served a call since
         self._sized: set[str] = set()  # regions whose sizes vary
@@ -40,6 +41,10 @@ class Budget:
 
     def add(self, seconds: float) -> None:
         self.spent += seconds
+
+    def expect(self, seconds: float) -> None:
+        """The run takes so long in all at least, as far as its loops tell."""
+        self._foreseen = seconds
 
     def recorded(self, region: str, seconds: float, *, confirms: bool = False) -> None:
         """``confirms``: it shows that a capture of ``region`` would serve."""
@@ -59,7 +64,7 @@ class Budget:
         share = (LIMITS.wasted_share if is_wasted else LIMITS.record_share) * (self._now() - self._began)
         if region and not is_wasted and self._last_run.may_save(region):
             ahead = LIMITS.record_share if region in self._last_run.saves else LIMITS.untimed_share
-            share = max(share, min(ahead * self._last_run.seconds, LIMITS.most_ahead))
+            share = max(share, min(ahead * max(self._last_run.seconds, self._foreseen), LIMITS.most_ahead))
             if self._last_run.ahead is not None:  # what was done ahead of time is to pay from the first steps on
                 share = max(share, self._last_run.ahead + LIMITS.most_ahead)
         return self._unlimited or self.spent + seconds <= unnoticed + share

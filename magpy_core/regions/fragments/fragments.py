@@ -20,6 +20,7 @@ from magpy_core._compat.torch.dynamo import dynamo_is_imported, torch_has_compil
 from magpy_core._compat.torch.dynamo_watch import before_first_frame
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Location
+from magpy_core.limits import LIMITS
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.regions import trial as trials
 from magpy_core.regions.lines import line_location
@@ -28,17 +29,16 @@ from magpy_core.regions.reports.performance import slower_on_trial
 from magpy_core.regions.threads import busy
 from magpy_core.regions.timing.alternating_calls import AlternatingCalls
 from magpy_core.stretches.cells import Entries, Moved
+from magpy_core.stretches.cut_points import may_be_cut, varying
 from magpy_core.stretches.functions import Functions, Line
 from magpy_core.stretches.originals import restore
 from magpy_core.stretches.seam_clock import SeamClock
 from magpy_core.stretches.seam_parts import Span, contains
 from magpy_core.stretches.stretch import Stretch
 
-_LIFETIMES, _BRANCHES = "MP110", "MP101"
-_VARYING = 3  # captures because of one statement, which is worth no more of them
+_BRANCHES = "MP101"
 _NUMBERS = (bool, int, float)
 """What a seam's expression gives that is a decision of the stretch's graph: it is left to the frame."""
-_FEWEST_OPERATORS = 2  # of a graph that is worth the check of its guards
 
 #: Called with the region of a new stretch.
 Added = Callable[[Region], None]
@@ -199,6 +199,7 @@ class _Entry:
             self._recordings, self._is_measured = region.recordings, False
             region.options = replace(region.options, measure=True)
             if region.captures and all(map(_is_small, region.captures)):
+                region.times.tally.given_up = "small"
                 return True
         if region.disabled:
             return not region.serves_most
@@ -206,6 +207,7 @@ class _Entry:
             self._is_measured = True
             region.options = replace(region.options, measure=region.options.steps is not None)
             self.is_slower = region.times.is_slower()
+            region.times.tally.given_up = "slower" if self.is_slower else ""
             return self.is_slower
         return False
 
@@ -245,7 +247,7 @@ class _Served:
 
     def _returned(self, entry: _Entry, result: Any) -> None:
         if self._stretch.value is not None and type(result) in _NUMBERS:
-            self.is_plain = True
+            self.is_plain, entry.region.times.tally.given_up = True, "replaced"
             scope = self._stretch.scope
             _functions.add_seams([], [Line(scope.file, scope.qualname, n) for n in self._stretch.value_lines])
         elif entry.is_worthless():
@@ -274,7 +276,7 @@ def _plain(function: FunctionType, awaited: Capture | None, region: Region) -> A
 
 
 def _is_small(capture: Capture) -> bool:
-    return sum(node.op.startswith("call") for node in capture.nodes) < _FEWEST_OPERATORS
+    return sum(node.op.startswith("call") for node in capture.nodes) < LIMITS.fewest_operators
 
 
 class _PlainPython:
@@ -292,7 +294,7 @@ class _PlainPython:
 def cut(region: Region, added: Added) -> Stretches | None:
     """Cuts the functions of ``region``, which runs in eager mode. None: there is nothing to cut, or objects with
     finalizers are in it, which a recording of a stretch would keep alive."""
-    if torch_has_compiled() or any(finding.code == _LIFETIMES for finding in region.log.obstacles):
+    if torch_has_compiled() or not may_be_cut(region):
         return None
     lines = _lines(region)
     _cut_at(lines)
@@ -316,7 +318,7 @@ def _places(region: Region) -> Iterable[Line]:
     for finding in region.log.obstacles:
         yield from (_line(place) for place in finding.path if place != finding.location)
         yield _line(finding.location, is_test=finding.code == _BRANCHES)
-    yield from (_line(place) for place, number in region.log.varied.items() if place and number >= _VARYING)
+    yield from map(_line, dict.fromkeys([*varying(region), *region.log.unrolled]))
 
 
 def _cut_at(lines: Sequence[Line], stretch: Stretch | None = None) -> None:

@@ -43,6 +43,11 @@ class StepFunction:
     """Of ``refused_for``, what is reported when the program has ended."""
 
     @property
+    def calls_of_parts(self) -> int:
+        """The most calls of one of them, before it was a region."""
+        return max((calls for _, calls in self.parts), default=0)
+
+    @property
     def is_refused(self) -> bool:
         """Whether it is no region any more: its parts are."""
         return bool(self.region.disabled) and not self.region.serves_most
@@ -86,7 +91,7 @@ class StepFunctions:
 
     def settle(self, *, finally_: bool = False) -> None:
         """End the trials that are decided. ``finally_``: the program has ended, and a capture is enough, or that no other
-        region shows its calls."""
+        region shows most of its calls."""
         for function in self._all:
             region = function.region
             if not function.is_on_trial:
@@ -100,7 +105,7 @@ class StepFunctions:
                 function.failed = list({finding.key: finding for finding in failed}.values())  # one of several paths
                 self._without_forward_pass(function)
                 self._notify(function.failed)
-            elif region.hits or (finally_ and (region.captures or (region.calls and not function.parts))):
+            elif region.hits or (finally_ and (region.captures or region.calls > function.calls_of_parts)):
                 function.is_on_trial = False
                 region.log.listeners = self._listeners
                 self._notify(region.findings.values())

@@ -1,6 +1,6 @@
 """The phases of a region, and which may follow which. Key types: Phase; key name: NEXT.
 
-``docs/policy.md`` has the picture, which `mermaid` draws from this table.
+``ARCHITECTURE.md`` has the picture that `mermaid` draws from this table, ``docs/explanation/how-run-decides.md`` an SVG.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ NEXT: dict[Phase, dict[Phase, str]] = {
 }
 
 
-def mermaid(*, explained: bool = True) -> str:
-    """The phases as a state diagram; ``explained``: with what each of them means."""
+def mermaid() -> str:
+    """The phases as a state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {Phase.WARM_UP.name}"]
-    lines += [f"    {phase.name} : {phase.name}<br/>{phase.value}" for phase in Phase if explained]
     lines += [
         f"    {phase.name} --> {after.name} : {why}" for phase, others in NEXT.items() for after, why in others.items()
     ]

@@ -8,6 +8,7 @@ Key types: Policy, Miss.
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -26,7 +27,7 @@ from magpy_core.refgraph.failure import Failure
 from magpy_core.regions.budget.guard_backoff import GuardBackoff
 from magpy_core.regions.policy.path_sampling import PathSampling, path_of
 from magpy_core.regions.policy.phase import NEXT, Phase
-from magpy_core.regions.policy.recompile_causes import DECISION, closest_failures, generalise, lasting_failure
+from magpy_core.regions.policy.recompile_causes import DECISION, are_news, closest_failures, generalise, lasting_failure
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.reports.captures import recompile_finding
 from magpy_core.stretches.seam_clock import SeamClock
@@ -51,27 +52,35 @@ class Miss:
     held: Capture | None = None
 
 
+_KEEP_IT_OUT = "Keep what differs on every call in a tensor or outside the region. MP204 names the lines that need it."
+
+
 class Sampled(Enum):
     """What a call shows that a held capture fits, and that was recorded once more."""
 
-    KNOWN = "it takes the path of a capture"
-    NEW = "it takes a path that no capture has"
-    VARYING = "which path it takes changes from call to call: a capture that holds its writes would fit few"
+    KNOWN = "it takes a path that is compiled"
+    NEW = "it takes a path that no graph has"
+    VARYING = "which path it takes changes from call to call: compiled code that holds its writes would fit few"
 
 
 class Policy:
     """``phase``: the region's, written here only. ``reason``: why nothing more is recorded, or empty. ``waits``: why the
     last call that no capture fitted was not recorded. ``fragments``: what calls go to, if the functions were cut;
-    ``failure``: what they raise instead, under ``fullgraph``."""
+    ``failure``: what they raise instead, under ``fullgraph``. ``spent``: the first capture, if the recorded call has itself
+    changed what the capture's guards require. ``missed``: calls in a row that no capture has served."""
 
     def __init__(self) -> None:
         self.phase = Phase.WARM_UP
         self.reason = ""
         self.waits: Unused = ""
         self.fragments: Replacement | None = None
+        self.spent: Capture | None = None
         self.failure: Exception | None = None
+        self.missed = 0
         self.backoff = GuardBackoff()
         self.paths = PathSampling()
+        self._refused_branches = 0
+        self._looks_again_at = 0  # the number of a call
         self._was_cut = False  # or there was nothing to cut
 
     def _enter(self, phase: Phase) -> None:
@@ -130,19 +139,28 @@ class Policy:
             self._enter(Phase.RECORD)
         return None
 
+    def _after_refused_branch(self, miss: Miss) -> Unused | None:
+        """A call was refused on a branch: the next one may take it, too, unless it is known why captures don't fit it."""
+        region = miss.region
+        if region.calls >= self._looks_again_at:
+            return None
+        failures = closest_failures(region.captures, miss.args, miss.kwargs, region.learned)
+        return None if are_news(failures, region.learned) else "not recorded"
+
     def _too_many(self, miss: Miss) -> Unused | None:
         region = miss.region
         if miss.held is not None:
             return None
-        fixed = region.recordings > 1 and any(c.fits_but_for_sizes(miss.args, miss.kwargs) for c in region.captures)
+        fixed = region.recordings > 1 and any(_is_for_other_sizes(c, miss) for c in region.captures)
         if not fixed and region.recordings < region.options.cache_limit:
             return None
-        last = f"; last changed: `{region.log.recompiles[-1].name}`" if region.log.recompiles else ""
+        newest = region.log.recompiles[-1] if region.log.recompiles else None
+        last = f"; last changed: `{newest.name}` in line {newest.line}" if newest is not None else ""
         why = ": each size of its inputs needs its own code. Other sizes" if fixed else ". Calls that fit none of them"
         self.close(f"{region.recordings} captures")
         count = f"{region.recordings} graph{'' if region.recordings == 1 else 's'}"
         text = f"MagPy stopped compiling {region.name} after {count}{why} run in eager mode{'' if fixed else last}."
-        region.report("MP203", text)
+        region.report("MP203", text, _KEEP_IT_OUT)
         return self.waits
 
     def _over_budget_with_sizes(self, miss: Miss) -> Unused | None:
@@ -158,6 +176,9 @@ class Policy:
     def _on_another_path(self, miss: Miss) -> Unused | None:
         """Learns what varies. The region is cut instead, where it takes too many paths."""
         region = miss.region
+        if miss.held is None and self.spent is not None:
+            first = closest_failures([self.spent], miss.args, miss.kwargs, region.learned)
+            generalise(region.learned, first, sizes=region.options.dynamic is not False)
         if miss.held is not None or not region.captures:
             return None
         failures = closest_failures(region.captures, miss.args, miss.kwargs, region.learned)
@@ -172,16 +193,16 @@ class Policy:
         region is cut instead. ``lasting``: of the newest capture."""
         others = [f for f in failures if f not in learned]
         first = (others or failures)[0]
-        place = first.location
+        place = next(iter(first.branches), first.location)
         if place is None or not is_user_file(place.file):
             place = region.location
         cause = lasting or first
         log = region.log
-        log.varied[cause.location] += bool(lasting or others)
+        log.varied[next(iter(cause.branches), cause.location)] += bool(lasting or others)
         if self._cut_instead(region, cause.location):
             return False
         log.recompiles.append(
-            Recompile(region.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
+            Recompile(region.calls, first.name, first.old, first.shown_new, place.file, place.range.start.line + 1)
         )
         for failure in learned + others[:1]:
             found = recompile_finding(region, failure, failure in learned, region.recordings, len(others) - 1)
@@ -223,6 +244,15 @@ class Policy:
         if self.phase is Phase.SERVE:
             self._enter(Phase.SAMPLE)
 
+    def may_take_another_branch(self, region: RegionView) -> bool:
+        """A call was refused on a branch that others may not take: whether one is recorded later, after twice as many calls
+        each time. Not under `run`, which cuts the branch out of the step."""
+        if region.options.budget is not None or region.options.fullgraph or region.options.mode != "compiled":
+            return False
+        self._refused_branches += 1
+        self._looks_again_at = region.calls + 2**self._refused_branches
+        return bool(region.captures) or self._refused_branches < LIMITS.refused_branches
+
     def dropped(self, captures: Sequence[Capture]) -> None:
         """A capture can't run, or all were given up: ``captures`` are left."""
         if not captures and self.phase in (Phase.SAMPLE, Phase.SERVE):
@@ -255,9 +285,21 @@ class Policy:
         paths = len({path_of(capture.trace) for capture in region.captures if not capture.is_complete})
         if paths + (place is None) > LIMITS.paths:
             return self._cut(region, f"more than {LIMITS.paths} paths")
+        if place is not None and self._unrolls(region, place):
+            region.log.unrolled.append(place)
+            return self._cut(region, "a loop with another number of rounds again and again")
         if region.kind == "stretch" and region.log.varied[place] > LIMITS.captures_for_one_value and not region.serves_most:
-            return self._cut(region, "captured too often because of one value")
+            return self._cut(region, "compiled too often because of one value")
         return False
+
+    def _unrolls(self, region: RegionView, place: Location) -> bool:
+        """Whether captures of ``region`` differ in the rounds of the loop at ``place``, and are large: each takes a minute
+        to compile. What runs in a round is one graph for all rounds."""
+        if region.log.varied[place] < LIMITS.numbers_of_rounds:
+            return False
+        operations = sum(len(list(capture.nodes)) for capture in region.captures)
+        header = linecache.getline(place.file, place.range.start.line + 1).split(maxsplit=1)[:1]
+        return operations >= LIMITS.unrolled_operations and header in (["for"], ["while"])
 
     def _cut(self, region: RegionView, reason: str = "") -> bool:
         """Cut the functions of ``region``, once. ``reason``: why, if nothing is yet. Returns whether they were cut."""
@@ -270,12 +312,19 @@ class Policy:
         return self.fragments is not None
 
 
+def _is_for_other_sizes(capture: Capture, miss: Miss) -> bool:
+    """Whether it would serve the call, but for a size that its compiled code has fixed."""
+    found = capture.fits_but_for(miss.args, miss.kwargs)
+    return found is not None and found.source is not None
+
+
 _RULES: tuple[Callable[[Policy, Miss], Unused | None], ...] = (
     Policy._closed,
     Policy._over_budget,
     Policy._observed_by_others,
     Policy._not_initialized,
     Policy._first_call,
+    Policy._after_refused_branch,
     Policy._too_many,
     Policy._over_budget_with_sizes,
     Policy._on_another_path,

@@ -56,6 +56,7 @@ class CallSample:
             if seen is None or known is None or (calls := round((seen.calls - known.calls) * rate)) <= 0:
                 continue
             region.calls += calls
+            region.times.tally.unobserved += calls
             region.log.counts.unwatched(region.calls, steps, plain=bool(region.disabled))
             awaited: Capture | None = region.policy.backoff.awaited()
             if awaited is not None and (plain := round((seen.plain_calls - known.plain_calls) * rate)) > 0:

@@ -10,9 +10,6 @@ from magpy_core.regions.budget.history import LastRun
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.steps import Steps
 
-_ENOUGH = 6  # timings of each kind
-_IN_VAIN = 4  # recordings of a region whose captures serve no call: it changes all the time
-
 
 def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, before: LastRun) -> LastRun:
     """A run of so many seconds. A region that was not timed is taken to be as it was in the run ``before``."""
@@ -20,10 +17,10 @@ def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, befo
     whole = steps.medians() if steps.are_whole else None
     for region in regions:
         times = region.times
-        if not region.hits and region.recordings >= _IN_VAIN:
+        if not region.hits and region.recordings >= LIMITS.unused_recordings:
             saves[region.id] = 0.0
         for capture in region.captures:
-            if capture.key is None or not (capture.is_retired or capture.hits >= _ENOUGH):
+            if capture.key is None or not (capture.is_retired or capture.hits >= LIMITS.saving_timings):
                 continue
             if not capture.is_retired:
                 slower.pop(capture.key, None)
@@ -34,7 +31,7 @@ def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, befo
         if region.captures and all(capture.is_retired for capture in region.captures):
             saves[region.id] = 0.0
             continue
-        if not region.hits or min(len(times.calls.eager), len(times.calls.compiled)) < _ENOUGH:
+        if not region.hits or min(len(times.calls.eager), len(times.calls.compiled)) < LIMITS.saving_timings:
             continue
         plain, compiled = whole or (median(times.calls.eager), median(times.calls.compiled))
         share = 1.0 if whole else min(region.calls * plain / max(seconds, plain), 1.0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import NO_ACTION, Finding, Location, Severity, Value
 from magpy_core.guards.kinds import TRUTH
-from magpy_core.monitor.positions import is_user_file, site_location
+from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.opgraph.backward import LEAF_FIELDS
 from magpy_core.opgraph.functions import reads_value
 from magpy_core.recording.places import Place
@@ -59,9 +59,10 @@ def _guard_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
     for read in capture.refgraph.reads:
         place = user_site([read.site]) if read.kind.reported else None
         hooks = read.kind is TRUTH and read.source.describe().endswith("_hooks")
-        if place is not None and not hooks and not _of_backward(read.source) and not _of_output(read.source):
+        known = _of_backward(read.source) or _of_output(read.source) or _of_text(read.source)
+        if place is not None and not hooks and not known:
             name, value = read.kind.subject(read)
-            text = f"The capture is valid while `{name}` is {value}."
+            text = f"The compiled code is valid while `{name}` is {value}."
             yield Finding("MP204", text, place, region=region.id, values=(Value(name, value),))
 
 
@@ -70,6 +71,11 @@ def _of_backward(source: Source) -> bool:
     if source.kind == "setting":
         return source.describe().startswith("torch's is_anomaly_enabled")
     return source.kind == "field" and source.key in LEAF_FIELDS
+
+
+def _of_text(source: Source) -> bool:
+    """Whether it is about the digits of a number that is formatted."""
+    return source.describe().startswith("result of is_small(")
 
 
 def _effect_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
@@ -124,9 +130,13 @@ def _effect_message(code: str, names: list[str]) -> str:
 
 _NOT_MADE = ("absent", "None")  # what state is before the first call creates it
 _FUNCTION_HINT = "Define the function once, outside the loop: each new function object needs another graph."
-_NUMBERS_HINT = "Let it be a float from the start (`0.0` instead of `0`): an int and a float need a capture each."
+_NUMBERS_HINT = "Let it be a float from the start (`0.0` instead of `0`): an int and a float need a graph each."
 _FOR_ONE_CHANGE = (_FUNCTION_HINT, _NUMBERS_HINT)
 """Hints that save a capture although the value changes once."""
+_BRANCH_HINT = (
+    "If it goes both ways often, compute both sides and choose with `torch.where(condition, a, b)`, or decide outside the "
+    "region and pass the choice in."
+)
 _VALUE_HINT = "If the value differs on every call, keep it out of the region or limit it to a few distinct values."
 
 
@@ -141,15 +151,17 @@ def own_error_finding(region: RegionView, error: Exception) -> Finding:
 
 def recompile_finding(region: RegionView, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:
     """Why a region is captured again."""
-    place = failure.location
+    place = next(filter(lambda at: is_user_file(at.file), failure.branches), failure.location)
     path: tuple[Location, ...] = ()
     if place is None or not is_user_file(place.file):
         path = () if place is None else (region.location, place)
         place = region.location
-    values = (Value(failure.name, f"{failure.old} -> {failure.new}"),)
+    values = (Value(failure.name, f"{failure.old} -> {failure.shown_new}"),)
     old, new = _short(failure.old, failure.new)
-    if failure.source is None and failure.old == "as captured":
-        changed = f"{failure.name[:1].upper()}{failure.name[1:]} went the other way"
+    if failure.source is None and failure.old == "as before":
+        changed = _other_way(failure)
+    elif failure.name.endswith(".__code__"):
+        changed = f"`{failure.name.removesuffix('.__code__')}` has other code than before"
     elif new == old:
         changed = f"`{failure.name}` is another object than before ({new})"
     else:
@@ -179,6 +191,16 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     return finding
 
 
+def _other_way(failure: Failure) -> str:
+    """Which branch went the other way, as far as it is known."""
+    texts = [f"`{text}`" for at in failure.branches if (text := text_at(at))]
+    if not texts:
+        return f"{failure.name[:1].upper()}{failure.name[1:]} went the other way"
+    if len(texts) == 1:
+        return f"{texts[0]}, which depends on tensor data or a random number, went the other way"
+    return f"One of {len(texts)} expressions of tensor data or random numbers ({', '.join(texts[:3])}) went the other way"
+
+
 def _short(old: str, new: str) -> tuple[str, str]:
     """Two values for a sentence, floats rounded: the finding's values have all digits."""
 
@@ -194,10 +216,12 @@ def _short(old: str, new: str) -> tuple[str, str]:
 
 def _recompile_hint(failure: Failure) -> str:
     """What to do about this value."""
+    if failure.branches:
+        return _BRANCH_HINT
     if _has_two_states(failure):
-        return "No action needed: each of the two states gets its own capture, once."
+        return "No action needed: each of the two states gets one graph, once."
     if failure.new == UNASSIGNED:
-        return "No action needed for a variable that the first step assigns: that step gets its own capture, once."
+        return "No action needed for a variable that the first step assigns: that step gets one graph, once."
     if failure.old in _NOT_MADE:
         return (
             "No action needed for state that the first call creates: the second call is compiled again, later ones are not."

@@ -8,7 +8,7 @@ from magpy_core.findings import Finding, Severity
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.steps import Steps
 
-_FOR_GOOD = ("MP203", "MP901", "MP902")  # the region runs in eager mode from then on
+_FOR_GOOD = ("MP203", "MP901", "MP902", "MP915", "MP916")  # the region runs in eager mode from then on
 
 
 def relate(regions: Sequence[RegionView], others: Iterable[Finding], steps: Steps) -> Iterator[Finding]:

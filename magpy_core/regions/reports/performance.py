@@ -8,17 +8,14 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from magpy_core.findings import Finding, Value
+from magpy_core.limits import LIMITS
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.comparison import Comparison
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
 
-_SAMPLES = 5  # fewer timings of either kind prove nothing
-_SLOWER = 1.1  # compiled / plain
-_GUARD_SHARE = 0.3
 _GUARD_SECONDS = 50e-6
-_LONG_COMPILE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -56,14 +53,14 @@ def slower_on_trial(region: RegionView, how: str, compared: Comparison) -> Findi
     """That a region is slower than eager mode, if it is so by more than the clock's noise. ``how``: it was compiled.
     Seconds of calls."""
     of = _Compared(f"{region.name}, {how},", median(compared.eager), median(compared.compiled), region.calls, 1.0)
-    return _slower(region, of, retired=True) if of.ratio > _SLOWER else None
+    return _slower(region, of, retired=True) if of.ratio > LIMITS.slower else None
 
 
 def _measured(region: RegionView, steps: int) -> Iterator[Finding]:
     calls = _calls(region, steps)
     compared = _both_passes(region) or calls
     retired = any(capture.is_retired for capture in region.captures)
-    slower = compared is not None and compared.ratio > _SLOWER
+    slower = compared is not None and compared.ratio > LIMITS.slower
     if retired and not slower:
         compared = _not_looked_at(region) or _whole_steps(region) or compared
     if compared is not None and (slower or retired):
@@ -76,7 +73,7 @@ def _measured(region: RegionView, steps: int) -> Iterator[Finding]:
 
 def _calls(region: RegionView, steps: int) -> _Compared | None:
     times = region.times
-    if min(len(times.calls.eager), len(times.calls.compiled)) < _SAMPLES:
+    if min(len(times.calls.eager), len(times.calls.compiled)) < LIMITS.shown_timings:
         return None
     what = f"A compiled call of {region.name}"
     return _Compared(
@@ -86,7 +83,7 @@ def _calls(region: RegionView, steps: int) -> _Compared | None:
 
 def _both_passes(region: RegionView) -> _Compared | None:
     passes = region.times.passes
-    if not region.times.has_history or min(len(passes.plain), len(passes.compiled)) < _SAMPLES:
+    if not region.times.has_history or min(len(passes.plain), len(passes.compiled)) < LIMITS.shown_timings:
         return None
     plain, compiled = (median(s.both for s in sums) for sums in (passes.plain, passes.compiled))
     what = f"A step of {region.name}, forward and backward,"
@@ -116,7 +113,7 @@ def _finding(code: str, region: RegionView, text: str, cost_s: float | None, val
 
 
 def _slower(region: RegionView, of: _Compared, retired: bool) -> Finding:
-    if of.ratio > _SLOWER:
+    if of.ratio > LIMITS.slower:
         how = f"is {of.ratio:.2g}x slower than eager mode ({_ms(of.compiled)} instead of {_ms(of.plain)})"
     else:  # what was measured when it was given up, and what is known now, may differ
         how = f"is not faster than eager mode ({_ms(of.compiled)} and {_ms(of.plain)})"
@@ -127,7 +124,7 @@ def _slower(region: RegionView, of: _Compared, retired: bool) -> Finding:
 
 def _guards(region: RegionView, calls: _Compared) -> Iterator[Finding]:
     guards = min(median(region.times.guard), calls.compiled) if region.times.guard else 0.0
-    if guards > _GUARD_SECONDS and guards > calls.compiled * _GUARD_SHARE:
+    if guards > _GUARD_SECONDS and guards > calls.compiled * LIMITS.long_guards:
         count = max(len(c.guards) for c in region.captures) if region.captures else 0
         took = f"takes {_ms(guards)} of the {_ms(calls.compiled)} of a compiled call."
         text = f"Checking the {count} guards of {region.name} {took}"
@@ -142,7 +139,7 @@ def _guards(region: RegionView, calls: _Compared) -> Iterator[Finding]:
 def _not_paid(region: RegionView, of: _Compared) -> Iterator[Finding]:
     spent = sum(c.compile_seconds or 0.0 for c in region.captures)
     saved = max(of.plain - of.compiled, 0.0) * of.times
-    if spent > _LONG_COMPILE_SECONDS and spent > 2 * saved:
+    if spent > LIMITS.long_compiling and spent > 2 * saved:
         text = (
             f"Compiling {region.name} took {spent:.1f} s; its {region.hits} compiled calls of this run saved {saved:.2g} s."
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from magpy_core.findings import STEP_KINDS, StepPart, StepReport
+from magpy_core.limits import LIMITS
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.timing.comparison import speedup_interval
 from magpy_core.regions.timing.passes import Passes
@@ -30,7 +31,7 @@ def step_report(steps: Steps, regions: Sequence[RegionView]) -> StepReport:
         report.plain_ms, report.compiled_ms = _ms(whole[0]), _ms(whole[1])
         low, high = steps.interval() or (None, None)
         report.speedup_low, report.speedup_high = _rounded(low), _rounded(high)
-        report.parts = [part for region in regions if (part := _part(region)) is not None]
+        report.parts = [part for region in regions if (part := _part(region, whole[0])) is not None]
         report.parts.append(_rest(report))
     if whole is None:
         per_step = _saved_by_calls(regions) / max(report.compiled, 1)
@@ -78,10 +79,15 @@ def _nth(kinds: bytearray, kind: int, count: int, start: int) -> int | None:
     return high
 
 
-def _part(region: RegionView) -> StepPart | None:
+def _part(region: RegionView, step: float) -> StepPart | None:
+    """None if too little was timed, or if what is compiled in its place is listed: the parts of a step add up to it."""
+    if region.is_cut or (region.kind == "stretch" and region.times.tally.given_up):
+        return None
     passes = region.times.passes
     plain, compiled = Passes.medians(passes.plain), Passes.medians(passes.compiled)
-    if plain is None or compiled is None:
+    if plain is None or compiled is None or sum(plain) > step:  # longer than the step: timed in other steps than those
+        return None
+    if min(len(passes.plain), len(passes.compiled)) < LIMITS.shown_timings:
         return None
     learns = region.times.has_history
     return StepPart(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import isfinite
+from math import isfinite, isnan
 from statistics import median
 
 from magpy_core.findings import CaptureSummary, Compared, RegionSummary
 from magpy_core.regions.region_protocol import RegionView
 from magpy_core.regions.reports.captures import host_reads
-from magpy_core.regions.reports.unused import why_unused
+from magpy_core.regions.reports.step_share import step_share
+from magpy_core.regions.reports.unused import awaited, why_unused
 from magpy_core.regions.timing.comparison import speedup_interval
 
 
@@ -18,6 +19,7 @@ def summarise(region: RegionView) -> RegionSummary:
     complete = bool(captures) and not region.disabled and all(c.is_complete for c in captures)
     compiled = [c.parts for c in captures if not c.is_retired] if region.options.mode == "compiled" else []
     verdicts = [verdict for c in captures for verdict in c.verdicts]
+    dropped = [verdict for c in {*times.retired} - {*captures} for verdict in c.verdicts]
     low, high = speedup_interval(times.calls.eager, times.calls.compiled) or (None, None)
     return RegionSummary(
         id=region.id,
@@ -43,14 +45,23 @@ def summarise(region: RegionView) -> RegionSummary:
         unused=why_unused(region),
         verified=sum(not (v.unchecked or v.difference) for v in verdicts),
         unverified=[v.unchecked for v in verdicts if v.unchecked],
+        wrong=sum(v.difference is not None for v in (*verdicts, *dropped)),
         samples=[
-            Compared(s.step, _finite(s.verdict.apart), s.verdict.difference is not None, s.verdict.unchecked)
+            Compared(
+                s.step,
+                _finite(s.verdict.apart),
+                s.verdict.difference is not None,
+                s.verdict.unchecked,
+                *(_number(one) for one in s.verdict.losses or ()),
+            )
             for s in sorted((s for c in {*captures, *times.retired} for s in c.samples), key=lambda one: one.step)
         ],
         kept=sum(c.is_kept for c in captures if not c.is_retired),
         parts=sum(parts for _, parts in compiled),
         parts_compiled=sum(done for done, _ in compiled),
         last_line=_last_line(region),
+        awaited=awaited(region),
+        step_share=step_share(region),
         speedup_low=round(low, 4) if low is not None else None,
         speedup_high=round(high, 4) if high is not None else None,
         recompiles=list(log.recompiles),
@@ -71,6 +82,11 @@ def _last_line(region: RegionView) -> int:
 def _finite(number: float) -> float:
     """As JSON can have it."""
     return number if isfinite(number) else 1e308
+
+
+def _number(value: float) -> float | None:
+    """As JSON can have it; None for NaN."""
+    return None if isnan(value) else max(-1e308, min(value, 1e308))
 
 
 def _ms(seconds: Collection[float]) -> float | None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from magpy_core.limits import LIMITS
 
-_WARM_UP = 2  # steps that are not timed, after something has changed
-_TIMED = 24  # steps that alternate then
-
 
 class Alternation:
     """``is_plain``: in the current step, what is compiled runs in eager mode. ``is_open``: steps are timed, or will be
@@ -21,12 +18,12 @@ class Alternation:
     @property
     def is_timed(self) -> bool:
         """Whether the current step is timed."""
-        return self.is_open and self._at >= _WARM_UP
+        return self.is_open and self._at >= LIMITS.warm_up_steps
 
     def begin(self) -> None:
         """Something has changed: a region was captured, or compiled code has arrived."""
         if self._windows < LIMITS.alternation_windows:
-            self._windows += not self.is_open or self._at > _WARM_UP
+            self._windows += not self.is_open or self._at > LIMITS.warm_up_steps
             self.is_open, self.is_plain, self._at = True, False, 0
 
     def stepped(self) -> bool:
@@ -34,8 +31,8 @@ class Alternation:
         if not self.is_open:
             return False
         self._at += 1
-        self.is_open = self._at < _WARM_UP + _TIMED
-        self.is_plain = self.is_open and self._at >= _WARM_UP and (self._at - _WARM_UP) % 2 == 1
+        self.is_open = self._at < LIMITS.warm_up_steps + LIMITS.alternating_steps
+        self.is_plain = self.is_open and self._at >= LIMITS.warm_up_steps and (self._at - LIMITS.warm_up_steps) % 2 == 1
         return not self.is_open
 
     def end(self) -> None:

@@ -18,15 +18,14 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.findings import Finding, Location, Value
+from magpy_core.findings import Finding, Location, Severity, Value
+from magpy_core.limits import LIMITS
 from magpy_core.stretches.seam_clock import SeamClock
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
 
 _KEPT = 256  # timings of one kind
-_FEWEST = 3  # gaps, for a median that one slow call does not make
-NEGLIGIBLE = 0.005
 """The share of a step below which a cost is no reason to change a program: without it, the step would not be measurably
 faster, since the medians of whole steps differ by about 1% from run to run."""
 
@@ -86,7 +85,7 @@ class Costs:
                 assigned.append(known.finding)
         for finding in findings:
             gaps = self._gaps.get(finding.location, ())
-            if finding.code.startswith("MP1") and len(gaps) >= _FEWEST:
+            if finding.code.startswith("MP1") and len(gaps) >= LIMITS.fewest_gaps:
                 finding.cost_ms = _ms(median(gaps) * calls / steps if steps else median(gaps))
                 assigned.append(finding)
                 del self._gaps[finding.location]  # one of a place is enough: the time is the same
@@ -98,8 +97,9 @@ def cost_of_seams(findings: Iterable[Finding], seams: SeamClock, runs_per_step: 
     """Writes what seams cost into what they were refused for: the first of ``findings`` at each. Returns those."""
     assigned, known = [], set()
     for finding in findings:
-        line = finding.location.range.start.line + 1
-        seam = seams.seam_at(finding.location.file, line) if finding.code.startswith("MP1") else None
+        places = (finding.location, *finding.path) if finding.code.startswith(("MP1", "MP902", "MP915", "MP916")) else ()
+        found = (seams.seam_at(place.file, place.range.start.line + 1) for place in places)
+        seam = next((one for one in found if one is not None), None)
         if seam is not None and seam not in known and (seconds := seams.per_run(seam)) is not None:
             known.add(seam)
             finding.cost_ms = _ms(seconds * runs_per_step)
@@ -108,16 +108,21 @@ def cost_of_seams(findings: Iterable[Finding], seams: SeamClock, runs_per_step: 
 
 
 def rate(findings: Iterable[Finding], step_ms: float) -> list[Finding]:
-    """Makes facts of warnings that cost a negligible share of a step of ``step_ms``; returns those. What is measured per
-    occurrence, as recompiles are, has no share of a step."""
-    cheap = []
+    """Makes facts of warnings that cost a negligible share of a step of ``step_ms``, and a warning of a step in parts that
+    costs much; returns those. What is measured per occurrence, as recompiles are, has no share of a step."""
+    rated = []
     for finding in findings:
         cost = finding.cost_ms
-        if cost is None or finding.code.startswith("MP2") or not finding.is_actionable or cost >= NEGLIGIBLE * step_ms:
+        if cost is None or finding.code.startswith("MP2") or not finding.is_actionable:
             continue
-        finding.make_fact(f"this costs {cost:.2g} ms of a step of {step_ms:.3g} ms")
-        cheap.append(finding)
-    return cheap
+        if cost < LIMITS.negligible_cost * step_ms:
+            finding.make_fact(f"this costs {cost:.2g} ms of a step of {step_ms:.3g} ms")
+        elif finding.code == "MP406" and cost >= LIMITS.costly_parts * step_ms:
+            finding.severity_override = Severity.WARNING
+        else:
+            continue
+        rated.append(finding)
+    return rated
 
 
 def _compiling(reference: weakref.ref[Capture] | None) -> float:

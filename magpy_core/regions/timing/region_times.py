@@ -8,19 +8,19 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
+from magpy_core.limits import LIMITS
 from magpy_core.regions.timing.autograd_hooks import has_history
 from magpy_core.regions.timing.comparison import Comparison
 from magpy_core.regions.timing.costs import Costs, GapClock
 from magpy_core.regions.timing.device_clock import when_done
 from magpy_core.regions.timing.passes import Passes
 from magpy_core.regions.timing.steps import Steps
+from magpy_core.regions.timing.tally import Tally
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
 
 _STEADY = range(4, 25)  # calls after a capture that alternate between compiled and eager mode
-_BETWEEN_GRAPHS = 7  # calls after those, in which the cuts are timed
-_FEW = 8  # calls in a step: a region that is called more often takes turns by itself, not by steps
 _KEPT = 4096  # timings of one kind
 
 
@@ -62,15 +62,16 @@ class Timed(Protocol):
 
 class Turn:
     """A call of a region that begins. ``hits`` and ``recordings``: the region's before it; ``now``: its clock; ``is_plain``:
-    it is in eager mode, beside compiled calls; ``gaps``: times the cuts of its graphs."""
+    it is in eager mode, beside compiled calls; ``gaps``: times the cuts of its graphs; ``waited``: how long the program has
+    waited for compilations before it."""
 
-    __slots__ = ("_now", "_start", "gaps", "hits", "is_plain", "recordings")
+    __slots__ = ("_now", "_start", "gaps", "hits", "is_plain", "recordings", "waited")
 
     def __init__(
         self, hits: int, recordings: int, now: Callable[[], float], *, is_plain: bool = False, gaps: GapClock | None = None
     ) -> None:
         self.hits, self.recordings, self.is_plain, self.gaps = hits, recordings, is_plain, gaps
-        self._now, self._start = now, now()
+        self._now, self._start, self.waited = now, now(), 0.0
 
     def seconds(self) -> float:
         """How long it has taken until now."""
@@ -91,7 +92,8 @@ class _Failed:
 class RegionTimes:
     """Seconds of calls, filled while a region measures. ``calls``: single ones, compared; ``turn`` counts those since the
     last capture; ``retired`` are captures that are no longer used, whose compilation took time all the same. ``passes``: of
-    whole steps. ``trial``: takes the calls of a region that is on trial."""
+    whole steps. ``tally``: what became of calls. ``trial``: takes the calls of a region that
+    is on trial."""
 
     def __init__(self, steps: Steps | None = None) -> None:
         self.steps = steps or Steps()
@@ -102,15 +104,17 @@ class RegionTimes:
         self.retired: list[Capture] = []
         self.costs = Costs()
         self.passes = Passes()
+        self.tally = Tally()
         self.trial: Callable[..., Any] | None = None
         self._awaited: list[tuple[weakref.ref[Capture], int]] = []  # captures that wait for compiled code, and their stage
-        self._uncut = _BETWEEN_GRAPHS
+        self._uncut = LIMITS.timed_cuts
         self._in_step = self._per_step = 0
+        self.waited = 0.0  # for compilations
 
     @property
     def by_step(self) -> bool:
         """Whether it takes turns from one step of the program to the next, so that its backward pass counts."""
-        return self.steps.are_whole and (self.has_history or self._per_step <= _FEW)
+        return self.steps.are_whole and (self.has_history or self._per_step <= LIMITS.few_in_step)
 
     @property
     def is_settled(self) -> bool:
@@ -119,7 +123,7 @@ class RegionTimes:
 
     def restart(self, capture: Capture | None = None) -> None:
         """Other code runs from now on: ``capture``, which is new, or one that has been compiled."""
-        self.turn, self._uncut = 0, _BETWEEN_GRAPHS
+        self.turn, self._uncut = 0, LIMITS.timed_cuts
         if capture is not None:
             self._awaited.append((weakref.ref(capture), capture.stage))
         self.passes.restart()
@@ -135,6 +139,7 @@ class RegionTimes:
         turn = None
         try:
             turn = self._begun(region, args, kwargs)
+            turn.waited = self.waited
         except Exception as error:  # it must never take the program down
             region.monitor_failed(error)
         if turn is None:
@@ -169,6 +174,7 @@ class RegionTimes:
             else:
                 self.has_history = self.has_history or has_history(result)
                 self._passed(region, result, seconds)
+                self.tally.ran_eager(seconds)
             if region.hits > turn.hits:
                 self.costs.usual(seconds)
         except Exception as error:
@@ -197,14 +203,20 @@ class RegionTimes:
                 return Turn(hits, recordings, now, gaps=GapClock(region.captures))
         return Turn(hits, recordings, now)
 
+    def has_waited(self, seconds: float) -> None:
+        """The program has waited for a compilation, in the call that runs."""
+        self.waited += seconds
+        self.steps.waited_for(seconds)
+
     def _returned(self, region: Timed, turn: Turn, result: Any) -> None:
         """The call of ``turn`` has returned."""
-        seconds, replayed = turn.seconds(), region.hits > turn.hits
+        seconds, replayed = turn.seconds() - (self.waited - turn.waited), region.hits > turn.hits
         if turn.gaps is not None:
             turn.gaps.add_to(self.costs)
             self.steps.now.compiled += replayed
         elif turn.is_plain:
             self._add(self.calls.eager, seconds)
+            self.tally.ran_eager(seconds)
             self._passed(region, result, seconds)
         else:
             self._dispatched(region, result, seconds, region.recordings > turn.recordings, replayed)
@@ -228,6 +240,8 @@ class RegionTimes:
                 self.turn >= _STEADY.start and not self.is_settled
             ):  # later calls may be larger: no plain ones are beside them
                 self._add(self.calls.compiled, seconds)
+        else:
+            self.tally.ran_eager(seconds)
         self._passed(region, result, seconds)
 
     def _passed(self, region: Timed, result: Any, seconds: float) -> None:

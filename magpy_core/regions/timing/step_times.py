@@ -8,17 +8,17 @@ _SAMPLES = 1000  # then every second one goes, again and again
 
 
 class StepTimes:
-    """``samples``: steps with their milliseconds. Times are in seconds."""
+    """``samples``: steps with their milliseconds. Times are in seconds. ``first``: when the first step began."""
 
     def __init__(self, now: float) -> None:
         self.samples: list[StepSample] = []
         self._every = 1
-        self._first = self._last = now
+        self.first = self._last = now
 
     @property
     def seconds(self) -> float:
         """From the beginning to the end of the last step."""
-        return self._last - self._first
+        return self._last - self.first
 
     def lap(self, now: float) -> float:
         """The seconds since the last step ended. One ends ``now``."""

@@ -7,6 +7,7 @@ from statistics import median
 from time import perf_counter
 
 from magpy_core.findings import STEP_KINDS
+from magpy_core.limits import LIMITS
 from magpy_core.regions.timing.alternation import Alternation
 from magpy_core.regions.timing.comparison import Comparison
 from magpy_core.regions.timing.device_clock import when_done
@@ -16,8 +17,6 @@ from magpy_core.regions.timing.passes import BackwardClock
 from magpy_core.regions.timing.step_times import StepTimes
 
 _SAMPLES = 1000  # plain steps of a check that are timed
-_ENOUGH = 6  # pairs, for an interval
-_LONG_S = 2.0
 
 
 class StepActivity:
@@ -68,6 +67,11 @@ class Steps:
         return self.kinds.count(STEP_KINDS.index("compiled"))
 
     @property
+    def are_mostly_compiled(self) -> bool:
+        """Whether half of the steps, or more, ran compiled; False without steps."""
+        return self.count > 0 and 2 * self.compiled_count >= self.count
+
+    @property
     def plain_count(self) -> int:
         return self.kinds.count(STEP_KINDS.index("plain"))
 
@@ -90,7 +94,7 @@ class Steps:
         """Other code runs from now on. What is known of the one before holds until enough of it has been timed."""
         if self.observes:
             return
-        if self.compared.pairs >= _ENOUGH:
+        if self.compared.pairs >= LIMITS.step_pairs:
             self._before = self.compared
         self.compared = Comparison()
         self.turns.begin()
@@ -131,7 +135,11 @@ class Steps:
     def _is_clear(self) -> bool:
         """Whether it is known before the end of the window which of the two is faster, and steps are long."""
         compared = self.compared
-        return self.turns.is_open and min(sum(compared.eager), sum(compared.compiled)) >= _LONG_S and compared.is_certain
+        return (
+            self.turns.is_open
+            and min(sum(compared.eager), sum(compared.compiled)) >= LIMITS.long_alternation
+            and compared.is_certain
+        )
 
     def interval(self) -> tuple[float, float] | None:
         """Of the speedup of a whole step."""
@@ -139,12 +147,12 @@ class Steps:
 
     def medians(self) -> tuple[float, float] | None:
         """Of a plain and of a compiled step; None where too few were timed."""
-        return self._timed().medians(_ENOUGH)
+        return self._timed().medians(LIMITS.step_pairs)
 
     def plain_median(self) -> float | None:
         """Of a plain step, where nothing may have been compiled. Of a check, which has few steps, one is enough."""
         plain = self._timed().eager
-        return median(plain) if len(plain) >= (1 if self.observes else _ENOUGH) else None
+        return median(plain) if len(plain) >= (1 if self.observes else LIMITS.step_pairs) else None
 
     def _timed(self) -> Comparison:
-        return self.compared if self._before is None or self.compared.pairs >= _ENOUGH else self._before
+        return self.compared if self._before is None or self.compared.pairs >= LIMITS.step_pairs else self._before

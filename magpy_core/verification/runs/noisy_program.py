@@ -86,7 +86,7 @@ class NoisyProgram:
     def _noise(self, value: torch.Tensor, scale: float) -> torch.Tensor:
         self._calls += 1
         random = (self._by_place(value) if self._separates else self._by_value(value)).to(value.dtype)
-        random.mul_(scale).mul_(value)
+        random.mul_(scale).mul_(value.abs().clamp_min_(torch.finfo(value.dtype).tiny))
         return random.masked_fill_((value == value.round()) | ~torch.isfinite(value), 0.0)
 
     def _by_value(self, value: torch.Tensor) -> torch.Tensor:

@@ -12,8 +12,8 @@ END = "end"
 
 
 class RunFiles:
-    """``folder`` has ``index.json`` and the states (runner/recorder.py), ``stdout``, ``stderr``, and ``files``, which the
-    run has written or changed in its working folder."""
+    """``folder`` has ``index.json``, the states and the updates (runner/recorder.py), ``origin.json`` where compiled code
+    differed, ``stdout``, ``stderr``, and ``files``, which the run has written or changed in its working folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,6 +40,20 @@ class RunFiles:
 
         loaded: dict[str, Any] = torch.load(self.folder / self._index["states"][label], weights_only=True)
         return loaded
+
+    def updates(self, label: str) -> Any:
+        """What each optimizer has done in the step (updates.py); None: it was not saved."""
+        import torch
+
+        file = self._index.get("updates", {}).get(label)
+        return None if file is None else torch.load(self.folder / file, weights_only=True)
+
+    @functools.cached_property
+    def first_difference(self) -> dict[str, Any]:
+        """``origin`` and ``why``, as verification/origin.py has found them in this run; empty: no call differed."""
+        path = self.folder / "origin.json"
+        found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        return found
 
     def printed(self, stream: str) -> str:
         path = self.folder / stream

@@ -8,6 +8,7 @@ torch. What is compared, and why so: README.md.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,9 +18,10 @@ from magpy_core.limits import LIMITS
 from magpy_core.verification.runs import printed, states, written
 from magpy_core.verification.runs.run_files import END, RunFiles, runs_in
 from magpy_core.verification.runs.states import Compared
+from magpy_core.verification.runs.updates import Amplified, amplified
 
 Kind = Literal["equal", "rounding", "differs", "unseeded", "nothing"]
-Need = Literal["", "again", "noise"]
+Need = Literal["", "again", "noise", "origin"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class Growth:
 class RunVerdict:
     """``need``: the run that has to be made before the verdict is final. ``ignored``: what was not compared, and why.
     ``is_chaotic``: rounding noise alone changes the state at the end so much that comparing it says little. ``by_ties``:
-    only noise that separates equal values explains a difference."""
+    only noise that separates equal values explains a difference. ``origin``: the operation that first differs, as
+    ``verification.origin.Origin``; None: ``why_no_origin``. ``amplified``: by which optimizer. ``between``: the last step
+    after which states are equal, and the first after which they differ; 0: none."""
 
     kind: Kind = "equal"
     need: Need = ""
@@ -63,6 +67,10 @@ class RunVerdict:
     noisy_runs: int = 0
     is_chaotic: bool = False
     by_ties: bool = False
+    origin: dict[str, Any] | None = None
+    why_no_origin: str = ""
+    amplified: Amplified | None = None
+    between: tuple[int, int] = (0, 0)
     why: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -86,12 +94,21 @@ def judge(base: Path) -> RunVerdict:
     differ |= _steps(verdict, eager, compiled, noisy)
     differ |= _output(verdict, eager, compiled, again, noisy)
     differ |= _files(verdict, eager, compiled, again, noisy)
+    if differ:
+        _explain(verdict, eager, compiled, labels, base)
     verdict.kind = "differs" if verdict.differences else "rounding" if differ else "equal"
     verdict.by_ties = verdict.kind == "rounding" and len(noisy) >= LIMITS.noisy_programs
     if differ and again is None:
         verdict.need = "again"
     elif differ and len(noisy) < (LIMITS.noisy_programs if verdict.differences else 1):
         verdict.need = "noise"
+    elif (
+        differ
+        and verdict.origin is None
+        and _is_too_early(compiled.first_difference, verdict)
+        and not (base / "origin").exists()
+    ):
+        verdict.need = "origin"
     return verdict
 
 
@@ -124,6 +141,33 @@ def _states(verdict: RunVerdict, eager: RunFiles, compiled: RunFiles, noisy: Any
         return False
     verdict.differences += unexplained[:1]  # later ones follow from it
     return any(one.compiled for one in verdict.growth) or not found.is_equal
+
+
+def _is_too_early(looked: dict[str, Any], verdict: RunVerdict) -> bool:
+    """Whether the first difference of a call has left no trace in the state."""
+    return bool(looked.get("origin")) and int(looked["origin"]["step"]) <= verdict.between[0]
+
+
+def _explain(verdict: RunVerdict, eager: RunFiles, compiled: RunFiles, labels: list[str], base: Path) -> None:
+    """Adds which operation differs first, and which optimizer makes more of it."""
+    first = next((one.step for one in verdict.growth if one.compiled), None)
+    before = (
+        one.step for one in verdict.growth if not one.compiled and one.step is not None and one.step < (first or math.inf)
+    )
+    if any(one.compiled for one in verdict.growth):
+        verdict.between = (max(before, default=0), first or 0)
+    looked = compiled.first_difference
+    if _is_too_early(looked, verdict):
+        looked = RunFiles(base / "origin").first_difference
+    found, reasons = looked.get("origin"), looked.get("why", ())
+    if found is not None and (first is None or found["step"] <= first):
+        verdict.origin = found
+    elif found is not None:
+        verdict.why_no_origin = f"the first difference in compiled code is in step {found['step']:,}, which is later"
+    else:
+        verdict.why_no_origin = "; ".join(reasons) or "all calls of compiled code that were compared gave the same bits"
+    steps = {int(label): (eager.updates(label), compiled.updates(label)) for label in labels if label != END}
+    verdict.amplified = amplified({step: pair for step, pair in steps.items() if pair[0] and pair[1]})
 
 
 def _noise(eager: RunFiles, noisy: Any, label: str, name: str) -> float | None:

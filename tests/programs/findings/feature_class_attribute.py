@@ -5,14 +5,14 @@ from torch import nn
 
 
 class Net(nn.Module):
-    total = 0
+    total = ()
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x):
-        type(self).total = x.shape[0]  # expect: MP110 `type(self).total`
+        type(self).total = (x.shape[0],)  # expect: MP110 `type(self).total`
         return self.layer(x)
 
 

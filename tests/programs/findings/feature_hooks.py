@@ -12,8 +12,8 @@ class Net(nn.Module):
 
     def forward(self, x):
         h = self.layer(x)
-        h.register_hook(lambda grad: grad * 2)  # expect: MP106 `h.register_hook(lambda grad: grad * 2)`
-        return self.head(h)  # expect: MP106 `self.head(h)`
+        h.register_hook(lambda grad: grad * 2)  # expect: MP118 `h.register_hook(lambda grad: grad * 2)`
+        return self.head(h)  # expect: MP118 `self.head(h)`
 
 
 torch.manual_seed(0)

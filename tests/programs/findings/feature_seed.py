@@ -10,8 +10,8 @@ class Net(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x):
-        torch.manual_seed(3)  # expect: MP106 `torch.manual_seed(3)`
-        generator = torch.Generator()  # expect: MP106 `torch.Generator()`
+        torch.manual_seed(3)  # expect: MP116 `torch.manual_seed(3)`
+        generator = torch.Generator()  # expect: MP116 `torch.Generator()`
         return self.layer(x) + torch.rand(4)
 
 

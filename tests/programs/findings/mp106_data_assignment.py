@@ -14,7 +14,7 @@ class Quantiser(nn.Module):
 
     def forward(self, x):
         self.codebook.data = F.normalize(self.codebook, dim=-1)  # expect: MP106 `self.codebook.data`
-        jitter = torch.rand(x.shape, generator=self.noise)  # expect: MP106 `torch.rand(x.shape, generator=self.noise)`
+        jitter = torch.rand(x.shape, generator=self.noise)  # expect: MP116 `torch.rand(x.shape, generator=self.noise)`
         return (x + jitter) @ self.codebook.t()
 
 

@@ -11,7 +11,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         y = self.layer(x).mean(0)
-        text = "loss %.3f" % y[0].item()  # expect: MP102 `"loss %.3f" % y[0].item()`
+        text = "loss %.3f" % y[0].item()
         return y, text
 
 

@@ -12,8 +12,8 @@ class Net(nn.Module):
 
     def forward(self, x):
         y = self.layer(x)
-        key = f"class-{y.sum(0).argmax().item()}"  # expect: MP102 `y.sum(0).argmax().item()`
-        self.seen[key] = self.seen.get(key, 0) + 1
+        key = f"class-{y.sum(0).argmax().item()}"
+        self.seen[key] = self.seen.get(key, 0) + 1  # expect: MP102 `self.seen.get(key, 0)`
         return y
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch import triton_device
-from magpy_core.targets.devices import DEVICES
+from magpy_core.products.targets.devices import DEVICES
 from tests.programs.kernels import attention, blocks, libdevice
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="magpy-interpreted-")

@@ -91,7 +91,7 @@ def _step(optimizer_name: str) -> Case:
     return Case(step, lambda i: (torch.randn(8, 12), torch.randint(0, 5, (8,))), {"model": model})
 
 
-@program(warm=2, tolerance=(1e-4, 1e-4))
+@program(tolerance=(1e-4, 1e-4))
 def whole_step_with_sgd() -> Case:
     return _step("SGD")
 

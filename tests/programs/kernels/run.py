@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 import magpy_core
 from magpy_core.capture.build import Capture
-from magpy_core.targets.lowering import LoweredSegment, lowered_segments
+from magpy_core.products.targets.lowering import LoweredSegment, lowered_segments
 from tests.programs.kernels import interpreter
 from tests.programs.kernels.program import Case, Numbers, Program, programs_of
 

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 import magpy_core
+from magpy_core.findings import Finding
 from magpy_core.regions.api import region_of
 from tests.programs.patterns import KINDS, PATTERNS, Pattern
 from tests.programs.patterns.frozen import difference, frozen
@@ -44,6 +45,7 @@ class Measured:
     is_cut: bool = False
     disabled: str = ""
     findings: list[str] = field(default_factory=list)
+    reported: list[Finding] = field(default_factory=list)
     recompiles: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -100,6 +102,7 @@ def _compiled(pattern: Pattern, backend: str, measured: Measured) -> _Run:
         measured.captures, measured.recordings = len(seen), region.recordings
         measured.hits = region.hits - before_last[0]
         measured.is_cut, measured.disabled = region.is_cut, region.disabled
+        measured.reported = list(region.findings.values())
         measured.findings = [_line(f.code, f.location, f.message) for f in region.findings.values()]
         measured.recompiles = [f"call {r.call}: `{r.name}` {r.old} -> {r.new}" for r in region.recompiles]
         return run

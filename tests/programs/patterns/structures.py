@@ -1082,3 +1082,62 @@ def labels_to_weights_dict() -> Made:
         return loss.item()
 
     return step, lambda: (model, opt, table)
+
+
+# -- recurrent layers of varying length ------------------------------------------------------------------------------------
+
+
+@pattern
+def lstm_of_varying_length() -> Made:
+    """The sentences of a batch are as long as its longest, and the last batch is smaller."""
+    rnn, head = nn.LSTM(4, 6, num_layers=2, batch_first=True), nn.Linear(6, 2)
+    opt = sgd(nn.ModuleList([rnn, head]))
+
+    def step(i: int, x: torch.Tensor, labels: torch.Tensor) -> Any:
+        length, rows = 3 + (i * 5) % 7, 6 - i % 3
+        opt.zero_grad()
+        out, _ = rnn(x[:rows, None].expand(rows, length, 4))
+        loss = F.cross_entropy(head(out[:, -1]), labels[:rows])
+        loss.backward()
+        opt.step()
+        return loss.item()
+
+    return step, lambda: (rnn, head, opt)
+
+
+@pattern
+def gru_of_varying_length_with_dropout() -> Made:
+    rnn, head = nn.GRU(4, 6, num_layers=2, dropout=0.3, bidirectional=True), nn.Linear(12, 2)
+    opt = sgd(nn.ModuleList([rnn, head]))
+
+    def step(i: int, x: torch.Tensor, y: torch.Tensor) -> Any:
+        opt.zero_grad()
+        _, state = rnn(x.repeat(2 + i % 5, 1, 1))
+        loss = F.mse_loss(head(torch.cat([state[-2], state[-1]], dim=-1)), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(rnn.parameters(), 1.0)
+        opt.step()
+        return loss.item()
+
+    return step, lambda: (rnn, head, opt)
+
+
+@pattern
+def truncated_backward_of_the_last_part() -> Made:
+    """The state goes from window to window, and the last window of a text is shorter."""
+    rnn, head = nn.LSTM(4, 6), nn.Linear(6, 2)
+    opt, state = sgd(nn.ModuleList([rnn, head])), {"hidden": (torch.zeros(1, 2, 6), torch.zeros(1, 2, 6))}
+    text = torch.randn(26, 2, 4)
+
+    def step(i: int) -> Any:
+        start = i % 4 * 7
+        window = text[start : start + 7]
+        hidden = tuple(h.detach() for h in state["hidden"])
+        opt.zero_grad()
+        out, state["hidden"] = rnn(window, hidden)
+        loss = head(out).pow(2).mean()
+        loss.backward()
+        opt.step()
+        return loss.item()
+
+    return step, lambda: (rnn, head, opt, [h.detach() for h in state["hidden"]])

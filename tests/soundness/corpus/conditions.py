@@ -73,7 +73,7 @@ def region(x, mask):
     return x
 
 
-# === condition_data_assigned: refused
+# === condition_data_assigned
 def region(x, mask):
     mask.data = torch.zeros_like(mask)
     if mask.any():

@@ -248,6 +248,33 @@ def change_rate():
     region.dropout = 0.25
 
 
+# === recurrent_of_varying_length: calls=10
+rnn = nn.GRU(3, 4, num_layers=2, bidirectional=True, dropout=0.4)
+state = torch.ones(4, 2, 4)
+
+
+def region(x):
+    out, h = rnn(x, state)
+    return out.relu().sum(0), h
+
+
+def args(i):
+    return (torch.randn(3 + i * 2 % 5, 2, 3),)
+
+
+def change_rate():
+    rnn.dropout = 0.1
+
+
+def change_eval():
+    rnn.eval()
+
+
+def change_state():
+    global state
+    state = torch.zeros(4, 2, 4)
+
+
 # === gru_cell
 cell = nn.GRUCell(3, 4)
 
@@ -954,6 +981,124 @@ def change_back():
     p.data = view
 
 
+# === data_assigned_to_what_has_no_gradient: calls=8
+slow, fast = nn.Linear(3, 3), nn.Linear(3, 3)
+slow.requires_grad_(False)
+kept = slow.weight.data
+given = []
+
+
+def region(x):
+    with torch.no_grad():
+        for a, b in zip(fast.parameters(), slow.parameters()):
+            b.data = b.data * 0.5 + a.data * 0.5
+    given[:] = [slow.bias * 2]
+    loss = (fast(x) * slow(x)).sum()
+    loss.backward()
+    return loss, fast.weight.grad.clone(), kept * 1
+
+
+def change_memory():
+    slow.weight.data = torch.ones(3, 3)
+
+
+def change_in_place():
+    slow.bias.data.add_(1)
+
+
+def change_gradient():
+    slow.requires_grad_(True)
+
+
+def change_view():
+    slow.bias.data = fast.bias.data
+
+
+def change_dtype():
+    slow.double()
+    fast.double()
+
+
+# === data_assigned_and_returned: calls=6
+p = torch.zeros(2, 3)
+old = p.view(6)
+
+
+def region(x):
+    result = x * 2
+    p.data = result
+    return result, p + 1, old + 1
+
+
+def change_result():
+    p.mul_(3)
+
+
+def change_old():
+    old.add_(1)
+
+
+def change_back():
+    p.data = old.view(2, 3)
+
+
+# === data_assigned_twice: calls=6
+p = torch.ones(2, 3)
+
+
+def region(x):
+    p.data = p.data + x
+    between = p * 2
+    p.data = p.data * 0.5
+    return between, p.sum()
+
+
+# === data_assigned_after_autograd_has_saved_it: refused
+p = torch.ones(2, 3)
+w = torch.ones(2, 3, requires_grad=True)
+
+
+def region(x):
+    loss = (w * p).sum()
+    p.data = x * 2
+    (g,) = torch.autograd.grad(loss, [w])
+    return g
+
+
+# === data_assigned_and_then_written: refused
+p = torch.ones(2, 3)
+
+
+def region(x):
+    value = x * 2
+    p.data = value
+    value.add_(1)
+    return p * 1
+
+
+# === data_assigned_to_two: refused
+p, q = torch.ones(2, 3), torch.ones(2, 3)
+
+
+def region(x):
+    value = x * 2
+    p.data = value
+    q.data = value
+    return p + q
+
+
+# === data_assigned_then_a_decision: calls=8
+p = torch.ones(2, 3)
+
+
+def region(x):
+    before = p.sum()
+    p.data = p.data + x
+    if before > 20:
+        p.data = torch.zeros(2, 3) + x
+    return p * 2
+
+
 # === data_assigned_another_shape: refused
 p = torch.zeros(3)
 
@@ -1289,6 +1434,101 @@ def region(x):
     nn.utils.clip_grad_norm_(net.parameters(), 1.0)
     opt.step()
     return loss.item()
+
+
+# === zero_grad_of_any_gradient: nograd calls=10
+net, unreached = nn.Linear(3, 1), nn.Linear(2, 2)
+opt = torch.optim.SGD([*net.parameters(), *unreached.parameters()], lr=0.1)
+kept = []
+
+
+def region(x):
+    opt.zero_grad()
+    loss = net(x.detach()).pow(2).mean()
+    loss.backward()
+    opt.step()
+    return loss.item(), unreached.weight.grad is None
+
+
+def change_gradient_of_what_no_pass_reaches():
+    unreached.weight.grad = torch.ones(2, 2)
+
+
+def change_gradients_gone():
+    net.zero_grad()
+    opt.zero_grad()
+
+
+def change_gradient_is_kept():
+    kept.append(net.weight.grad)
+
+
+def change_gradients_share_memory():
+    both = torch.ones(2, 2)
+    unreached.weight.grad, unreached.bias.grad = both, both[0]
+
+
+def change_to_another_method():
+    opt.zero_grad = lambda: None
+
+
+# === zero_grad_by_flag: nograd calls=10
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+config = {"none": True}
+
+
+def region(x):
+    opt.zero_grad(set_to_none=config["none"])
+    loss = net(x.detach()).pow(2).mean()
+    loss.backward()
+    opt.step()
+    return loss.item()
+
+
+def change_flag():
+    config["none"] = not config["none"]
+
+
+def change_flag_to_a_number():
+    config["none"] = 1
+
+
+def change_gradients_gone():
+    opt.zero_grad()
+
+
+# === zero_grad_of_module_after_a_read: nograd calls=10
+net = nn.Linear(3, 1)
+
+
+def region(x):
+    before = None if net.weight.grad is None else net.weight.grad.norm()
+    net.zero_grad()
+    net(x.detach()).pow(2).mean().backward()
+    return before
+
+
+def change_gradients_gone():
+    net.zero_grad()
+
+
+def change_gradient():
+    net.weight.grad = torch.full((1, 3), 2.0)
+
+
+# === zero_grad_of_what_is_watched: nograd calls=8
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def region(x):
+    opt.zero_grad()
+    return net(x.detach())
+
+
+def change_gradient():
+    net.weight.grad = torch.ones(1, 3)
 
 
 # === grad_clip: nograd

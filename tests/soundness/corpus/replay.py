@@ -880,7 +880,7 @@ def region(x):
     return x * next(it)
 
 
-# === count_outside: refused
+# === count_outside
 import itertools
 
 it = itertools.count()

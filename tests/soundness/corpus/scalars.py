@@ -1113,7 +1113,7 @@ def region(x):
     return f"{x}", f"{x[None]}", "%s" % x[0]
 
 
-# === tensor_number_encoded: nograd calls=8, refused
+# === tensor_number_encoded: nograd calls=8, refused_before=14
 import json
 
 
@@ -1391,3 +1391,164 @@ def change_rate():
 
 def change_check():
     o.check = 3
+
+
+# === counter_in_a_named_tuple: calls=8
+from typing import NamedTuple
+
+
+class State(NamedTuple):
+    step: int = 0
+    rate: float = 0.5
+    scale: torch.Tensor = torch.ones(2)
+    name: str = "first"
+
+    def half(self):
+        return self.rate / 2
+
+
+state = State()
+seen = []
+
+
+def region(x):
+    global state
+    old = state
+    state = state._replace(step=state.step + 1, rate=state.half())
+    if state.step == 4:
+        state = state._replace(name="later", scale=state.scale * 2)
+    seen.append(state is old)
+    return x * state.step * state.rate + state.scale, state[0], state
+
+
+def change_step():
+    global state
+    state = state._replace(step=40)
+
+
+def change_type():
+    global state
+    state = state._replace(step=1.5)
+
+
+def change_name():
+    global state
+    state = state._replace(name="other")
+
+
+def change_fields():
+    global state
+    state = state._replace(rate=True)
+
+
+# === replaced_fields_of_a_named_tuple: calls=8
+from collections import namedtuple
+
+Place = namedtuple("Place", "at width")
+
+
+class Own(Place):
+    def _replace(self, **given):
+        return Place(7, given["at"])
+
+
+place, own = Place(0, 3.0), Own(1, 2)
+made = []
+
+
+def args(i):
+    return torch.ones(2) * i, i % 5 == 4
+
+
+def region(x, wrong):
+    global place, own
+    place = place._replace(at=place.at + 1)
+    made.append(own._replace(at=place.at)._replace(width=place.width))
+    local = Place(place.at, 2)._replace(at=place.at * 2)
+    try:
+        place._replace(**{"other" if wrong else "width": place.width + 1})
+    except (TypeError, ValueError) as error:
+        return x, str(error)
+    return x * local.at * local.width, place.width
+
+
+def change_make():
+    Place._make = classmethod(lambda cls, fields: tuple.__new__(cls, [9, 9]))
+
+
+def change_place():
+    global place
+    place = Own(5, 6)
+
+
+def change_replace():
+    Place._replace = lambda self, **given: Place(3, 4)
+
+
+# === a_number_in_a_tensor_from_outside: calls=9
+place = torch.zeros(1, dtype=torch.long)
+alias = place.view(1)
+queue = torch.zeros(2, 12)
+
+
+def region(x):
+    at = int(place)
+    queue[:, at : at + 2] = x
+    place[0] = (at + 2) % 12
+    after = place.item()
+    alias.add_(0)
+    return queue.sum() * at, after, queue[:, alias.item()] * 2
+
+
+def args(i):
+    return (torch.ones(2, 2) * i,)
+
+
+def change_place():
+    place.fill_(6)
+
+
+def change_dtype():
+    global place
+    place = torch.tensor([2.0])
+
+
+def change_size():
+    global place
+    place = torch.tensor([2, 4])
+
+
+def change_kind():
+    global place
+    place = torch.tensor([True])
+
+
+def change_alias():
+    global alias
+    alias = torch.tensor([3])
+
+
+# === a_number_in_a_tensor_that_decides: calls=8
+turn = torch.tensor(0)
+
+
+def region(x):
+    number = turn.item()
+    if number % 3 == 1:
+        x = x * 2
+    turn.add_(1)
+    return x * number + turn.item(), f"turn {number}", [number, turn.item()]
+
+
+def change_turn():
+    turn.fill_(7)
+
+
+def change_view():
+    global turn
+    turn = torch.arange(4)[2]
+
+
+def change_gradient():
+    global turn
+    turn = torch.tensor(3.0, requires_grad=True)

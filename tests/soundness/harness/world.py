@@ -34,7 +34,8 @@ _PRELUDE_END = "# === "
 class Program:
     """One section. Options: ``refused`` (must not be captured: sound, but no capture is possible), ``nograd`` (results
     are not differentiated), ``plain`` (not captured today, and no loss), ``calls=N``, ``together=N`` (N calls before
-    each backward pass, through all their results), ``quick`` (run with the compiled backends too)."""
+    each backward pass, through all their results), ``quick`` (run with the compiled backends too), ``since=14`` (needs
+    Python 3.14), ``refused_before=14`` (refused in earlier ones)."""
 
     name: str
     source: str
@@ -45,7 +46,7 @@ class Program:
 
     @property
     def refused(self) -> bool:
-        return "refused" in self.options
+        return "refused" in self.options or sys.version_info.minor < self.option("refused_before", 0)
 
     def execute(self, world: World) -> None:
         """Make the program's names in a new world."""
@@ -79,8 +80,9 @@ def _compiled(program: Program, side: str) -> tuple[types.CodeType, types.CodeTy
 
 
 def programs() -> list[Program]:
-    """Every program of the corpus, in file order."""
-    return [p for path in sorted(CORPUS.glob("*.py")) for p in sections(path)]
+    """Every program of the corpus that this Python can run, in file order."""
+    everything = [p for path in sorted(CORPUS.glob("*.py")) for p in sections(path)]
+    return [p for p in everything if p.option("since", 0) <= sys.version_info.minor]
 
 
 def sections(path: Path) -> Iterator[Program]:

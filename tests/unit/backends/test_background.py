@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ from magpy_core.backends import background
 from magpy_core.backends.background import Compilation, Queue
 from magpy_core.backends.blocks import parts
 from magpy_core.findings import Unsupported
-from magpy_core.limits import Limits
+from magpy_core.limits import LIMITS, Limits
 
 
 @pytest.fixture(autouse=True)
@@ -50,15 +51,35 @@ def test_it_is_done() -> None:
 
 def test_it_tells_how_far_it_has_come(tmp_path: Path) -> None:
     def work() -> None:
+        until((tmp_path / "begin").exists)
         parts.count(2, 3)
         until((tmp_path / "on").exists)
 
     one = started(work)
     assert one.parts == (0, 1)
+    (tmp_path / "begin").touch()
     until(lambda: one.parts == (2, 3))
     (tmp_path / "on").touch()
     until(one.ended)
     assert one.parts == (3, 3)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_program_waits_for_one_that_is_better_alone(alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Share(background.FairShare):
+        def may_run(self, now: background.Reading) -> bool:
+            result = super().may_run(now)
+            self.is_better_alone = alone
+            return result
+
+    monkeypatch.setattr(background, "FairShare", Share)
+    one = started(lambda: time.sleep(0.5))
+    if alone:
+        until(lambda: one.is_better_alone or one.ended())
+    waited = one.wait_for()
+    assert one.ended() is alone and (waited > 0.05) is alone
+    until(one.ended)
+    assert not one.is_better_alone and one.wait_for() < 0.02
 
 
 def test_what_was_compiled_before_it_ended_is_known() -> None:
@@ -95,7 +116,7 @@ def test_a_death_is_noticed() -> None:
 
 
 def test_the_death_of_its_supervisor_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_SILENT_S", 1.0)
+    monkeypatch.setattr(background, "LIMITS", replace(LIMITS, silent_compiler=1.0))
     one = started(lambda: os.kill(os.getppid(), 9) or time.sleep(1000))
     until(one.ended)
     assert one.state == "failed" and "has died" in one.result.message
@@ -198,6 +219,15 @@ def test_what_it_takes_from_a_busy_program_is_limited() -> None:
     assert done.returncode == 0, done.stderr
     # without a limit, two of three processes that share the processor would take 6 s; checks come late on a busy machine
     assert 0.4 <= float(done.stdout) <= 2.0, "0.3 s at once, a tenth of 3 s, and what it takes between two checks"
+
+
+def test_no_program_waits_for_a_compiler_whose_supervisor_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "LIMITS", replace(LIMITS, late_heartbeat=0.5))
+    one = started(lambda: os.kill(os.getppid(), 9) or time.sleep(1000))
+    assert one._page is not None
+    one._page[background._ALONE] = 1
+    assert one.wait_for() < 60 and not one.ended(), "it would count as dead after two minutes only"
+    one.cancel()
 
 
 def test_it_ends_when_it_is_cancelled(tmp_path: Path) -> None:

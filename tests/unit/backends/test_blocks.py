@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from torch import nn
 import magpy_core
 from magpy_core._compat.torch import inductor as compat
 from magpy_core.backends.blocks import compiling
+from magpy_core.limits import LIMITS
 from magpy_core.regions.api import region_of
 
 BACKENDS = ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
@@ -21,7 +23,7 @@ BACKENDS = ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
 @pytest.fixture(autouse=True)
 def _small_blocks_repay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "least_work", lambda device: 1)
-    monkeypatch.setattr(compiling, "LEAST_SAVED_BY_RUN", 1)
+    monkeypatch.setattr(compiling, "LIMITS", replace(LIMITS, block_saves=1))
     monkeypatch.setattr("magpy_core.backends.stored.key_of", lambda *given, **named: None)  # each test compiles
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from magpy_core._compat.torch import inductor as compat
 from magpy_core.backends.blocks import compiling, flat_code, updates
 from magpy_core.backends.blocks.units import Unit
 from magpy_core.backends.fakes import make_fake_inputs
+from magpy_core.limits import LIMITS
 from magpy_core.regions.api import region_of
 
 BACKENDS = ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
@@ -29,9 +31,9 @@ OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
 
 @pytest.fixture(autouse=True)
 def _few_updates_repay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(updates, "LEAST_SAVED", 20)
+    monkeypatch.setattr(updates, "LIMITS", replace(LIMITS, updates_save=20))
     monkeypatch.setattr(compiling, "least_work", lambda device: 1)
-    monkeypatch.setattr(compiling, "LEAST_SAVED_BY_RUN", 1)
+    monkeypatch.setattr(compiling, "LIMITS", replace(LIMITS, block_saves=1))
     monkeypatch.setattr("magpy_core.backends.stored.key_of", lambda *given, **named: None)  # each test compiles
 
 
@@ -108,7 +110,7 @@ def test_a_whole_step(backend: str, flat: list[list[bool]]) -> None:
     inputs = [torch.randn(4, 5) for _ in range(6)]
 
     def step_of(module: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
-        optimizer = torch.optim.AdamW(module.parameters(), lr=0.01)
+        optimizer = torch.optim.AdamW(module.parameters(), lr=0.01, amsgrad=True)  # others are one call of torch's kernel
 
         def step(x: torch.Tensor) -> torch.Tensor:
             optimizer.zero_grad()

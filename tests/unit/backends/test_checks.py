@@ -92,4 +92,4 @@ def test_what_torch_compiles_wrongly_runs_as_plain_python(backend: str) -> None:
             outs = torch.zeros((), dtype=torch.long), torch.zeros((), dtype=torch.long)
             x = torch.arange(9.0).reshape(3, 3).sin() + k
             assert compiled(x, outs[0]).item() == region(x, outs[1]).item() and torch.equal(*outs)
-        assert "MP902" in {f.code for f in region_of(compiled).findings.values()}
+        assert "MP916" in {f.code for f in region_of(compiled).findings.values()}

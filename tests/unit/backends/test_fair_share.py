@@ -102,3 +102,52 @@ def test_what_processes_use_and_wait() -> None:
         os.sched_setaffinity(0, affinity)
     assert before is not None and (waits.seconds() or 0.0) >= before
     assert used_by(0x7FFFFFFF) == used_by_tree(0x7FFFFFFF) == 0.0
+
+
+def test_what_is_sure_to_pay_back_twice_before_the_foreseen_end_is_granted_at_once() -> None:
+    account, need = Account(), 20.0
+    sure = FairShare(account, account.new_slot(), NOTHING, need, lambda: 0.25)
+    account.expect(LIMITS.payback * need / 0.25 - 1.0)
+    at_once = account.share(0.0, LIMITS.compile_share)
+    assert not sure.may_run(Reading(0.0, at_once + 1.0, at_once + 1.0)), "it would save a little too little"
+    account.expect(LIMITS.payback * need / 0.25 + 1.0)
+    assert sure.may_run(Reading(0.0, at_once + 2.0, at_once + 2.0))
+    assert account.share(0.0, LIMITS.compile_share) >= at_once + need
+    other = FairShare(account, account.new_slot(), NOTHING, need)
+    assert not other.may_run(Reading(0.0, need, need)), "what was granted to one is not the others'"
+
+
+def test_what_is_taken_from_a_program_of_several_threads_counts_as_often() -> None:
+    account = Account()
+    share = FairShare(account, account.new_slot(), NOTHING)
+    assert share.may_run(Reading(2.0, 0.5, 1.0, elapsed=1.0))
+    assert account.taken == 2 * 0.5
+
+
+def granted(threads: float) -> FairShare:
+    """A compilation of 20 seconds, granted, with a second of it used beside a program on so many processors."""
+    account = Account()
+    account.expect(1e4)
+    share = FairShare(account, account.new_slot(), NOTHING, 20.0, lambda: 0.5)
+    assert share.may_run(Reading(threads, 0.5, 1.0, elapsed=1.0))
+    return share
+
+
+def test_a_granted_compilation_that_stops_the_programs_threads_is_better_alone() -> None:
+    assert not granted(1.0).is_better_alone
+    share = granted(2.0)
+    assert share.is_better_alone
+    assert share.may_run(Reading(2.0, 0.5, 15.0, elapsed=15.0)) and share.is_better_alone, "while the program waits"
+    too_late = LIMITS.payback * 20.0 + 2.0
+    assert share.may_run(Reading(2.0, 0.5, 16.0, elapsed=too_late)) and not share.is_better_alone, "others are busy, too"
+    share = granted(2.0)
+    too_long = LIMITS.alone_most * 20.0 + 1.0
+    assert share.may_run(Reading(2.0, 0.5, too_long, elapsed=too_long)) and not share.is_better_alone
+
+
+def test_what_is_not_sure_to_pay_back_for_all_threads_makes_no_program_wait() -> None:
+    account = Account()
+    account.expect(1.5 * LIMITS.payback * 20.0 / 0.5)
+    share = FairShare(account, account.new_slot(), NOTHING, 20.0, lambda: 0.5)
+    share.may_run(Reading(2.0, 0.5, 1.0, elapsed=1.0))
+    assert not share.is_better_alone

@@ -40,7 +40,7 @@ def broken(limits: Limits, one: RegionSummary, *findings: Finding, steps: int = 
     ("limits", "figures", "code", "message"),
     [
         (Limits(graph_breaks=0), {"graph_breaks": 2}, "MP501", "module: Net has 2 graph breaks; its budget is 0."),
-        (Limits(recompiles=1), {"captures_after_step_3": 2}, "MP502", "has 2 captures after step 3; its budget is 1."),
+        (Limits(recompiles=1), {"captures_after_step_3": 2}, "MP502", "has 2 recompiles after step 3; its budget is 1."),
         (Limits(guards=1000), {"guards": 1001}, "MP503", "has 1,001 guards; its budget is 1,000."),
         (Limits(side_effects=0), {"side_effects": 1}, "MP504", "has 1 side effect; its budget is 0."),
         (Limits(min_speedup=1.5), {"speedup_low": 1.2, "speedup_high": 1.4}, "MP506",

@@ -68,3 +68,9 @@ def test_the_example_is_in_the_wheel() -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert EXAMPLE.relative_to(ROOT).parts[0] in wheel["packages"]
     assert wheel["exclude"] == ["README.md"]
+
+
+def test_it_can_be_copied_only(tmp_path: Path) -> None:
+    done = tool(tmp_path, "demo", "--no-check")
+    assert done.returncode == 0 and done.stdout.startswith(b"Created magpy-demo/train.py") and done.stdout.count(b"\n") == 1
+    assert (tmp_path / "magpy-demo" / "train.py").read_bytes() == EXAMPLE.read_bytes()

@@ -106,14 +106,14 @@ def test_only_findings_that_count_fail_and_going_never_does(diff: Diff) -> None:
 @pytest.mark.parametrize(
     ("change", "status", "said"),
     [
-        ({"compiled_ms": 7.5}, 1, "compiled:              5 -> 7.5 ms (+50%) slower"),
+        ({"compiled_ms": 7.5}, 1, "compiled:                5 -> 7.5 ms (+50%) slower"),
         ({"compiled_ms": 5.9}, 0, None),  # within the threshold
-        ({"compiled_ms": 2.5}, 0, "compiled:              5 -> 2.5 ms (-50%)"),
-        ({"guard_ms": 0.3}, 1, "guard check:           0.1 -> 0.3 ms (+200%) slower"),
-        ({"eager_ms": 90.0}, 0, "eager:                 9 -> 90 ms (+900%)"),
+        ({"compiled_ms": 2.5}, 0, "compiled:                5 -> 2.5 ms (-50%)"),
+        ({"guard_ms": 0.3}, 1, "guard check:             0.1 -> 0.3 ms (+200%) slower"),
+        ({"eager_ms": 90.0}, 0, "eager:                   9 -> 90 ms (+900%)"),
         ({"graph_breaks": 1, "complete": False}, 1, "the graph is no longer complete"),
-        ({"captures_after_step_3": 1}, 1, "captures after step 3: 0 -> 1 worse"),
-        ({"guards": 400}, 0, "guards:                40 -> 400"),
+        ({"captures_after_step_3": 1}, 1, "recompiles after step 3: 0 -> 1 worse"),
+        ({"guards": 400}, 0, "guards:                  40 -> 400"),
         ({"compiled_ms": None}, 0, None),  # not measured
     ],
 )
@@ -148,10 +148,10 @@ STEP = StepReport(count=300, plain_ms=60.0, compiled_ms=40.0, wait_s=3.0)
 @pytest.mark.parametrize(
     ("now", "status", "shown"),
     [
-        ({"compiled_ms": 52.0}, 1, "    compiled:              40 -> 52 ms (+30%) slower\n"),
-        ({"compiled_ms": 30.0}, 0, "    compiled:              40 -> 30 ms (-25%)\n"),
-        ({"plain_ms": 90.0}, 0, "    plain:                 60 -> 90 ms (+50%)\n"),
-        ({"wait_s": 9.0}, 0, "    waiting:               3 -> 9 s (+200%)\n"),
+        ({"compiled_ms": 52.0}, 1, "    compiled:                40 -> 52 ms (+30%) slower\n"),
+        ({"compiled_ms": 30.0}, 0, "    compiled:                40 -> 30 ms (-25%)\n"),
+        ({"plain_ms": 90.0}, 0, "    plain:                   60 -> 90 ms (+50%)\n"),
+        ({"wait_s": 9.0}, 0, "    waiting:                 3 -> 9 s (+200%)\n"),
     ],
 )
 def test_a_step_that_got_slower_is_worse(diff: Diff, now: dict[str, float], status: int, shown: str) -> None:

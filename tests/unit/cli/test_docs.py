@@ -15,7 +15,7 @@ from lsp_server.cli.main import cli
 from magpy_core.findings import REGISTRY
 
 ROOT = Path(__file__).parents[3]
-GUIDES = {file.stem for file in (ROOT / "docs").glob("*.md")}
+GUIDES = [file.stem for file in (ROOT / "docs").rglob("*.md")]
 
 
 def docs(*args: str) -> Result:
@@ -28,13 +28,13 @@ def words(result: Result) -> str:
 
 def test_without_a_name_every_page_is_listed() -> None:
     result = docs()
-    assert result.exit_code == 0 and len(GUIDES) >= 8
-    listed = dict(re.findall(r"^(\S+) +(\S.*)$", result.output.partition("\n\n")[0], re.MULTILINE))
-    assert set(listed) == GUIDES | {"readme", "changelog"}
+    assert result.exit_code == 0 and len(GUIDES) >= 25
+    listed = dict(re.findall(r"^  (\S+) +(\S.*)$", result.output, re.MULTILINE))
+    assert sorted(listed) == sorted([*GUIDES, "readme", "changelog"]), "each page has a name of its own"
     assert listed["cli"] == "The command line" and "magpy-lsp explain --all" in result.output
 
 
-@pytest.mark.parametrize("name", ["limits", "LIMITS", "limits.md", "docs/limits.md"])
+@pytest.mark.parametrize("name", ["limits", "LIMITS", "limits.md", "docs/reference/limits.md"])
 def test_a_page_by_its_name(name: str) -> None:
     assert "Known limits" in docs(name).output.splitlines()[0]
 
@@ -50,6 +50,17 @@ def test_an_unknown_page(name: str, hint: str) -> None:
     assert result.exit_code == 2 and f"{name!r} is not a page of the documentation; {hint}" in words(result)
 
 
+def test_pages_are_listed_by_their_kind() -> None:
+    # The last lines say what else the command does: one more of them once the site is built.
+    sections = re.split(r"^(?=\w)", docs().output, flags=re.MULTILINE)[1:]
+    assert [section.split(":")[0].split("\n")[0] for section in sections] == [
+        "Tutorials", "How-to", "Explanation", "Reference", "More"
+    ]  # fmt: skip
+    assert "first-check" in sections[0] and "stop-recompiles" in sections[1] and "concepts" in sections[2]
+    assert "settings" in sections[3]
+    assert re.findall(r"^  (\S+)", sections[4], re.MULTILINE) == ["readme", "benchmarks", "changelog"]
+
+
 def test_every_page_can_be_shown() -> None:
     for page in pages(module.PACKAGE).values():
         shown = docs(page.name).output
@@ -58,15 +69,16 @@ def test_every_page_can_be_shown() -> None:
 
 
 def test_markdown_is_the_page_as_it_is_written() -> None:
-    assert docs("ci", "--format", "markdown").output == (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    assert docs("ci", "--format", "markdown").output == (ROOT / "docs/how-to/ci.md").read_text(encoding="utf-8")
 
 
 def test_links_are_commands_or_addresses() -> None:
     readme = words(docs("readme"))
-    assert "docs/ci.md (magpy-lsp docs ci)" in readme and "magpy_core/findings/codes/ (magpy-lsp explain --all)" in readme
+    assert "docs/how-to/ci.md (magpy-lsp docs ci)" in readme
+    assert "magpy_core/findings/codes/ (magpy-lsp explain --all)" in readme
     assert "[picture: A graph break of the early-exit network in VS Code]" in readme
     assert "ARCHITECTURE.md describes the stages" in readme, "it is not installed, so there is no command for it"
-    assert "MP406 (magpy-lsp explain MP406)" in words(docs("cli"))
+    assert "MP406 (magpy-lsp explain MP406)" in words(docs("regions"))
     assert "Changelog (https://keepachangelog.com/en/1.1.0/)" in words(docs("changelog"))
 
 
@@ -84,11 +96,12 @@ def test_color_only_if_it_is_wanted() -> None:
 def test_an_installed_package_has_its_own_pages(tmp_path: Path) -> None:
     folder = tmp_path / "lsp_server" / "docs"
     folder.mkdir(parents=True)
-    for name in ("README", "cli", "CHANGELOG"):
-        (folder / f"{name}.md").write_text(f"# The {name}\n")
+    (folder / "reference").mkdir()
+    for name in ("README", "reference/cli", "CHANGELOG"):
+        (folder / f"{name}.md").write_text(f"# The {Path(name).name}\n")
     found = pages(tmp_path / "lsp_server")
     assert list(found) == ["readme", "cli", "changelog"]
-    assert found["cli"].source == "docs/cli.md" and found["cli"].title == "The cli"
+    assert found["cli"].source == "docs/reference/cli.md" and found["cli"].title == "The cli"
 
 
 # ---------------------------------------------------------------- the site
@@ -98,7 +111,7 @@ def test_an_installed_package_has_its_own_pages(tmp_path: Path) -> None:
     ("source", "expected"),
     [
         ("README.md", "index.html"),
-        ("docs/cli.md", "docs/cli.html"),
+        ("docs/reference/cli.md", "docs/reference/cli.html"),
         ("examples/char_gpt/README.md", "examples/char_gpt/index.html"),
         ("magpy_core/findings/codes/MP102.md", "codes/MP102/index.html"),
         ("magpy_core/findings/codes/index.md", "codes/index.html"),
@@ -117,7 +130,7 @@ def test_no_two_pages_are_at_one_place() -> None:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for file in ("index.html", "docs/cli.html", "codes/MP102/index.html"):
+    for file in ("index.html", "docs/reference/cli.html", "codes/MP102/index.html"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("<html></html>")
     monkeypatch.setattr(module, "SITE", tmp_path)
@@ -126,7 +139,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("display", [True, False])
 @pytest.mark.parametrize(
-    ("args", "file"), [([], "index.html"), (["cli"], "docs/cli.html"), (["MP102"], "codes/MP102/index.html")]
+    ("args", "file"), [([], "index.html"), (["cli"], "docs/reference/cli.html"), (["MP102"], "codes/MP102/index.html")]
 )
 def test_a_page_is_opened_where_a_browser_can_be(
     site: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], file: str, display: bool

@@ -39,8 +39,8 @@ def facts(**changes: dict[str, Any] | None) -> list[dict[str, Any]]:
     return [{"fact": n, **GOOD[n], **(changed.get(n) or {})} for n in names]
 
 
-def checks(given: list[dict[str, Any]], own: bool = False, **extensions: str) -> dict[str, Check]:
-    return {c.id: c for c in evaluate(given, extensions, 60.0, own=own)}
+def checks(given: list[dict[str, Any]], **extensions: str) -> dict[str, Check]:
+    return {c.id: c for c in evaluate(given, extensions, 60.0)}
 
 
 def test_a_good_machine() -> None:
@@ -56,10 +56,9 @@ def test_a_good_machine() -> None:
 @pytest.mark.parametrize(
     ("changes", "check", "status", "fix"),
     [
-        ({"python": {"version": [3, 9, 2]}}, "python", Status.FAIL, "virtual environment with Python 3.13"),
-        ({"python": {"implementation": "PyPy"}}, "python", Status.FAIL, "virtual environment with Python 3.13"),
+        ({"python": {"version": [3, 9, 2]}}, "python", Status.FAIL, "virtual environment with Python 3.14"),
+        ({"python": {"implementation": "PyPy"}}, "python", Status.FAIL, "virtual environment with Python 3.14"),
         ({"magpy_core": {"version": "0.0.1"}}, "magpy", Status.FAIL, f"pip install magpy-lsp=={__version__}"),
-        ({"magpy_core": {"version": None}}, "magpy", Status.FAIL, "pip install magpy-lsp"),
         ({"magpy_core": {"version": None, "error": "SyntaxError: x"}}, "magpy", Status.FAIL, "pip install magpy-lsp"),
         ({"torch": {"version": None}}, "torch", Status.FAIL, "/v/bin/python -m pip install 'torch>=2.11,<2.16'"),
         ({"torch": {"version": None, "error": "OSError: libcudart"}}, "torch", Status.FAIL, "pip install 'torch"),
@@ -104,8 +103,8 @@ def test_an_interpreter_that_says_nothing(ended: dict[str, Any], found: str) -> 
     assert "--python" in check.fix
 
 
-def test_without_a_gpu_triton_is_not_needed_and_in_its_own_interpreter_magpy_need_not_be_installed() -> None:
-    found = checks(facts(device=CPU, triton={"version": None}, magpy_core={"version": None}), own=True)
+def test_without_a_gpu_triton_is_not_needed_and_magpy_need_not_be_installed() -> None:
+    found = checks(facts(device=CPU, triton={"version": None}, magpy_core={"version": None}))
     assert {c.status for c in found.values()} == {Status.OK}
 
 
@@ -121,7 +120,7 @@ def test_extension_versions(tmp_path: Path) -> None:
     found = extension_versions(tmp_path)
     assert sorted(found.values()) == sorted(["0.0.9", "unreadable", __version__])
     assert extension_versions(tmp_path / "nobody") == {}
-    by_version = {c.found.split()[0]: c.status for c in evaluate(facts(), found, 1.0, own=False) if c.id == "editor"}
+    by_version = {c.found.split()[0]: c.status for c in evaluate(facts(), found, 1.0) if c.id == "editor"}
     assert by_version == {"0.0.9": Status.WARN, "unreadable": Status.WARN, __version__: Status.OK}
 
 
@@ -191,7 +190,7 @@ def test_command_line_status_and_json(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_nothing_is_missing_where_magpy_itself_is_installed() -> None:
     """What doctor asks for is what the package brings along."""
-    checks = evaluate(probe(sys.executable, inductor=False, timeout=120), {}, 120, own=True)
+    checks = evaluate(probe(sys.executable, inductor=False, timeout=120), {}, 120)
     assert [c.title for c in checks if c.status is Status.FAIL] == []
 
 

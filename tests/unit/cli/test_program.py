@@ -269,7 +269,7 @@ def test_a_broken_table_is_status_2_and_runs_nothing(tool: Tool) -> None:
     assert result.stderr == (
         f"{file}:2: MP910 `tool.magpy.step` is not a setting; did you mean `steps`?\n"
         f"{file}:3: MP910 `tool.magpy.steps` must be an integer, 0 or more, not the string 'x'.\n"
-        "magpy-lsp: `magpy-lsp docs cli` describes the settings of [tool.magpy].\n"
+        "magpy-lsp: `magpy-lsp docs settings` describes the settings of [tool.magpy].\n"
     )
 
 
@@ -416,7 +416,7 @@ def test_run_ends_with_the_table_and_shows_what_a_person_would_act_on(tool: Tool
         "train.py" in out and "recompiles" in out and "…" not in out.split("Regions", 1)[1]
     )  # nothing is cut in 80 columns
     assert "1 fact that needs no action: `--details` shows it." in out
-    assert "2.00x" in out and "no captures after step 3." in out
+    assert "2.00x" in out and "no recompiles after step 3." in out
     assert out.index("MP102") < out.index("speedup") < out.index("Total: ")
     assert "MP301" not in tool("run", "--format", "concise", "train.py").stdout
     assert "MP301" in tool("run", "--format", "concise", "--details", "train.py").stdout

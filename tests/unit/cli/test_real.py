@@ -21,6 +21,7 @@ from magpy_core.findings.report import report_schema
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "lsp_server.cli"]
 SEARCH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+_NOT_UTF8 = 8 if sys.version_info >= (3, 14) else 1  # the column that the interpreter names
 ENV = {**os.environ, "PYTHONPATH": SEARCH, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
 
 
@@ -33,7 +34,7 @@ def tool(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
     [
         (None, [], 2, "", "script.py does not exist: check the path"),
         (b"def f(:\n", [], 3, "script.py:1:7: MP905 [error] script.py has a syntax error", "SyntaxError: invalid syntax"),
-        (b"s = 'na\xefve'\n", [], 3, "script.py:1:1: MP905 [error]", "SyntaxError: Non-UTF-8 code"),
+        (b"s = 'na\xefve'\n", [], 3, f"script.py:1:{_NOT_UTF8}: MP905 [error]", "SyntaxError: Non-UTF-8 code"),
         (b"x = 1\nraise ValueError('no')\n", [], 3, ":2:1: MP905 [error] The program raised ValueError", "line 2, in"),
         (b"raise SystemExit(4)\n", [], 3, "MP905 [error] The program exited with code 4", ""),
         (b"raise SystemExit\n", [], 1, "MP904 [warning] The program ended without calling a module", ""),
@@ -63,7 +64,7 @@ def test_bad_programs(
         (["check", "notes.md"], "", "notes.md is not a Python file: `magpy-lsp init` finds"),
         (["check"], "", "`magpy-lsp init` finds the programs of a project"),
         (["init"], "", "`magpy-lsp demo` shows MagPy on an example"),
-        (["check"], "[tool.magpy]\nentrypiont = 'train.py'\n", "`magpy-lsp docs cli` describes the settings"),
+        (["check"], "[tool.magpy]\nentrypiont = 'train.py'\n", "`magpy-lsp docs settings` describes the settings"),
         (["init"], "[tool.magpy\n", "is not valid TOML: "),
     ],
     ids=["file", "folder", "module", "not-python", "no-entrypoint", "empty-project", "table", "toml"],

@@ -25,6 +25,7 @@ class Tool:
         self.script.write_text("x = 1\n", encoding="utf-8")
         self.changes: dict[str, float] = {}
         self.kinds: dict[str, Kind] = {}
+        self.origin: dict[str, Any] | None = None
         self.hits = 20
         self.requests: list[RunRequest] = []
 
@@ -41,6 +42,9 @@ class Tool:
             torch.save({"Net.weight": torch.ones(4) * 1.5 + self.changes.get(folder.name, 0.0)}, folder / file)
         index = {"states": states, "left_out": [], "error": "", "itself": False, "steps": 6}
         (folder / "index.json").write_text(json.dumps(index))
+        if self.origin is not None and folder.name in ("compiled", "origin"):
+            origin = {**self.origin, "where": f"{request.cwd}/{self.origin['where']}"}
+            (folder / "origin.json").write_text(json.dumps({"origin": origin, "why": []}))
         kind = self.kinds.get(folder.name, "ok")
         region = RegionSummary("model: Net", "module", "model: Net", str(self.script), 1, calls=24, hits=self.hits)
         outcome = Outcome(kind, 0, None, "" if kind == "ok" else "It failed.", Report("train.py", [region], []))
@@ -92,6 +96,15 @@ def test_a_difference_like_that_of_noise_is_rounding(tool: Tool) -> None:
     assert [request.record and request.record.noise for request in tool.requests] == [None, None, None, 0]
 
 
+def test_the_operation_that_differs_first_is_named(tool: Tool) -> None:
+    tool.changes = {"compiled": 1e-5, "noise-0": 1e-5}
+    assert "the operation that differs first is not known: all calls" in " ".join(tool("train.py").stdout.split())
+    tool.origin = {"operation": "addmm", "where": "train.py:7", "apart": 2e-7, "step": 1}
+    text = "".join(tool("train.py").stdout.split())  # lines are cut anywhere in a path
+    assert f"from`addmm`(step1,{tool.script}:7,by2.0e-07)" in text and "notknown" not in text
+    assert tool.requests[0].verify.startswith("origin:") and tool.requests[1].verify == "first"
+
+
 def test_a_larger_difference_is_none(tool: Tool) -> None:
     tool.changes = {"compiled": 1e-2, "noise-0": 1e-6}
     result = tool("train.py")
@@ -103,7 +116,8 @@ def test_json_has_what_the_page_says(tool: Tool) -> None:
     tool.changes = {"compiled": float("nan")}
     result = tool("--format", "json", "train.py")
     document = json.loads(result.stdout, parse_constant=lambda name: pytest.fail(name))
-    page = (Path(__file__).parents[3] / "docs/cli.md").read_text(encoding="utf-8").partition("## A run against itself")[2]
+    text = (Path(__file__).parents[3] / "docs/reference/json.md").read_text(encoding="utf-8")
+    page = text.partition("## A run against itself")[2].partition("## Events")[0]
     assert document["verdict"] == "differs" and document["differences"][0]["largest"] is None
     assert [key for key in document if f"`{key}`" not in page] == []
     assert [key for one in document["differences"] + document["growth"] for key in one if f"`{key}`" not in page] == []

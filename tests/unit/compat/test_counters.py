@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from magpy_core._compat.cpython.counters import count_also, counted_names, counts_item
+from magpy_core._compat.cpython.counters import count_also, counted_names, counts_item, stored_keys
 
 N = 0
 
@@ -59,3 +59,14 @@ def test_items() -> None:
         if counts_item(count.__code__, line, column)
     ]
     assert places == [(first + 1, 8), (first + 2, 8)]
+
+
+def test_the_names_of_items_that_are_set() -> None:
+    def schedule(group: Any, groups: Any, name: str) -> None:
+        group["lr"] = group["initial_lr"]
+        for one in groups:
+            one["momentum"] *= 0.9
+            one[name] /= 10
+            one["a", "b"] = one["read"]
+
+    assert stored_keys(schedule.__code__) == {"lr", "momentum"}

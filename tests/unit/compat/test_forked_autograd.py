@@ -14,7 +14,7 @@ import torch
 
 from magpy_core._compat.torch import forked_autograd, triton_device
 from magpy_core._compat.torch.forked_autograd import AutogradRefused
-from magpy_core.targets.worker import results_of
+from magpy_core.products.targets.worker import results_of
 
 # The engine starts a thread for it, as for each CUDA device.
 _DEVICE = """

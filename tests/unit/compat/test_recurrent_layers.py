@@ -133,7 +133,7 @@ def test_dropout_of_cudnn_is_refused(device: str, layers: int, rate: float, trai
     with FakeTensorMode(), torch.no_grad():
         fakes = _inputs(4, device)
     if refused:
-        with pytest.raises(Unsupported, match="draws random numbers on a device"):
+        with pytest.raises(Unsupported, match="uses random numbers of a device"):
             prepare(module, fakes, torch.device("cpu"))
     else:
         prepare(module, fakes, torch.device("cpu"))

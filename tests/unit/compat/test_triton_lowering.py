@@ -14,7 +14,7 @@ from magpy_core._compat.torch import kernel_work, triton_device, triton_lowering
 from magpy_core._compat.torch.fusion import note_reasons
 from magpy_core._compat.torch.kernel_work import operator, places, product_flops, tensor_bytes, trace_text
 from magpy_core._compat.torch.triton_device import DeviceFigures
-from magpy_core.targets.worker import WorkerFailed, results_of
+from magpy_core.products.targets.worker import WorkerFailed, results_of
 
 H100 = DeviceFigures("H100", (9, 0), 132, 65_536, 2_048, 32, 232_448, 80 << 30)
 

@@ -11,9 +11,9 @@ import torch
 
 from magpy_core._compat.torch import dynamo_watch
 from magpy_core.backends import UnknownBackend
-from magpy_core.dynamo.session import DynamoSession
-from magpy_core.dynamo.wording import parse_break, read_reason, value_text
 from magpy_core.findings import Finding, Severity
+from magpy_core.products.dynamo.session import DynamoSession
+from magpy_core.products.dynamo.wording import parse_break, read_reason, value_text
 from magpy_core.runner.timeline import Timeline
 from tests.unit.dynamo import programs
 
@@ -186,7 +186,7 @@ def test_what_the_program_compiles_itself_is_told_too(session: DynamoSession) ->
     assert {f.code for f in session.findings} == {"MPD101", "MPD301"} and {f.region for f in session.findings} == {None}
 
 
-@pytest.mark.parametrize("broken", ["dynamo.explain.graph_break", "_compat.torch.dynamo_watch._spots"])
+@pytest.mark.parametrize("broken", ["products.dynamo.explain.graph_break", "_compat.torch.dynamo_watch._spots"])
 def test_a_mistake_of_ours_is_a_finding(session: DynamoSession, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     monkeypatch.setattr(f"magpy_core.{broken}", lambda *_: 1 / 0)
     x = torch.ones(2)

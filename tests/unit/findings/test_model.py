@@ -35,6 +35,7 @@ from magpy_core.findings import (
     TargetReport,
     Unsupported,
     Value,
+    WhyNot,
     lookup,
 )
 from magpy_core.findings.registry import PAGES, matching, read
@@ -169,15 +170,23 @@ def test_schema_names_every_field() -> None:
         ("step_part", StepPart, set()),
         ("step_sample", StepSample, set()),
         ("target", TargetReport, set()),
+        ("why_not", WhyNot, set()),
         ("kernel", Kernel, set()),
         ("kernel_code", KernelCode, set()),
     ):
         assert set(parts[name]["properties"]) == {f.name for f in fields(cls)} | more, name
     target = TargetReport("cuda:sm_90", "H100 SXM", 1.0, 2.5)
     written = Finding("MP102", "m", location(), ranks=(1,), steps=2, at_most_ms=1.0, step_ms=2.0).to_json()
-    assert set(parts["finding"]["properties"]) == {*written, "fingerprint"}
+    assert set(parts["finding"]["properties"]) == {*written, "fingerprint", "fixes"}
     assert {*schema["properties"]} == {
-        *Report("t.py", step=StepReport(), kernels=target, stopped_after=3).to_json(),
+        *Report(
+            "t.py",
+            step=StepReport(),
+            kernels=target,
+            stopped_after=3,
+            numerics="strict",
+            why_not=[WhyNot("r", "r", "eager")],
+        ).to_json(),
         "comparison",
     }
     for name in ("step", "step_part", "step_sample"):

@@ -103,7 +103,7 @@ def test_the_policy_allows_just_its_own_script() -> None:
 def test_every_part_is_there() -> None:
     text = page.text(detailed(), view())
     for part in ("Regions", "Findings", "Source", "Captures", "Timeline", "Operator graph: 3 operations", "Guards: 2 values",
-                 "Guard code", "Replay code", "Generated code, graph 0", "trace.json", "2.50x"):  # fmt: skip
+                 "Guard code", "Side effects code", "Generated code, graph 0", "trace.json", "2.50x"):  # fmt: skip
         assert part in text, part
     assert "linear.py:125" in text and "loss.item()" in text
 
@@ -138,7 +138,7 @@ def test_the_trace_is_a_chrome_trace() -> None:
     trace = json.loads(json.dumps(timeline.chrome_trace(detailed())))
     done = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     assert [(e["name"], e["ts"], e["dur"], e["args"]["how"]) for e in done] == [
-        ("Net", 1.5e6, 0.25e6, "recorded under the monitor"), ("Net", 2.0e6, 1e3, "replayed, compiled"),
+        ("Net", 1.5e6, 0.25e6, "recorded under the monitor"), ("Net", 2.0e6, 1e3, "compiled"),
     ]  # fmt: skip
     named = [e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M"]
     assert named == ["magpy: train.py", "Net"]

@@ -82,7 +82,7 @@ def test_a_region_has_its_figures_before_and_now(
 def test_figures_that_no_region_has_are_no_column_and_new_regions_are_marked() -> None:
     other = replace(NET, name="Other")
     text = chapter(page(report(), report(regions=(other,))), "regions")
-    assert "captures after step 3" not in text and "graph breaks" not in text
+    assert "recompiles after step 3" not in text and "graph breaks" not in text
     assert re.findall(r"<b>(\w+)</b> <span class='badge'>(\w+)</span>", text) == [("Other", "new"), ("Net", "removed")]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lsp_server.comparison import Loaded, compare
+from lsp_server.features import why_not
 from lsp_server.features.hover import hover_text
 from lsp_server.features.region_hover import _region
 from lsp_server.formats import (
@@ -26,7 +27,7 @@ from lsp_server.formats import (
 from lsp_server.formats.html import compared as compared_page
 from lsp_server.formats.html import page
 from lsp_server.formats.view import View, clean
-from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Report, Severity, Value
+from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Report, Severity, Value, WhyNot
 
 COMMAND = "x\n::error file=a.py::planted\n  ::set-output name=b::c\n##[error]d"
 IMAGE = "![i](https://evil.example/p.png) [c](command:magpy.showTriton?1) <img src=e> `![j](https://evil.example/q.png)"
@@ -81,9 +82,14 @@ def test_nothing_in_markdown_is_active() -> None:
 def test_nothing_in_a_hover_is_active() -> None:
     made = report(IMAGE)
     finding = hover_text([(made.findings[0], Severity.WARNING)], markdown=True)
-    run: Any = SimpleNamespace(detail_of=lambda region: None, step=None, kernels=None)
+    why = WhyNot(
+        made.regions[0].id, IMAGE, "eager", "refused", IMAGE, "MP102", IMAGE, IMAGE, "/p/a.py", 1, 5.0, rewrite=IMAGE
+    )
+    run: Any = SimpleNamespace(detail_of=lambda region: None, step=None, kernels=None, why_not=[why])
     of_region = without_code("\n".join(_region(made.regions[0], run)))
     assert "recompiled because of" in of_region and not ACTIVE.search(of_region), of_region
+    explained = without_code(why_not.page([why]))
+    assert "evil" in why_not.page([why]) and not ACTIVE.search(explained), explained
     own = without_code(finding).replace("[MP201 documentation](", "")
     assert "evil" in finding and not ACTIVE.search(own), own
 

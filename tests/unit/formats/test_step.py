@@ -80,14 +80,19 @@ WHY: dict[Unused, str] = {
     "not loaded": "run it for longer, or again",
     "not served": "no later call of `Net` was like the recorded one (MP106 at net.py:1)",
     "late": "ran in only 3 of 60 calls",
+    "small": "`Net` has too few operations to gain anything from compiling",
+    "replaced": "smaller parts of `Net` are compiled in its place",
+    "inside": "`Net` is not compiled as a whole, but what it calls is compiled by itself",
+    "missed": "`Net` fits only some of its calls, and ran in 0 of 60 calls (MP106 at net.py:1)",
 }
 
 
 def run_with(unused: Unused, **finding: Any) -> Report:
     at = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
+    other: Unused = "" if unused in ("cut", "small", "replaced", "inside", "missed") else "queued"
     regions = [
         RegionSummary("r", "module", "Net", "/p/net.py", 1, calls=60, hits=3 if unused == "late" else 0, unused=unused),
-        RegionSummary("o", "optimizer", "SGD", "/p/net.py", 1, calls=60, unused="" if unused == "cut" else "queued"),
+        RegionSummary("o", "optimizer", "SGD", "/p/net.py", 1, calls=60, unused=other),
     ]
     return Report("t.py", regions, [Finding("MP106", "m", at, region="r", **finding)], step=PLAIN)
 

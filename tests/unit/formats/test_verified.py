@@ -55,3 +55,33 @@ def test_the_page_draws_them_over_the_steps() -> None:
 
 def test_the_report_keeps_them() -> None:
     assert Report.from_json(REPORT.to_json()).regions[0].samples == REPORT.regions[0].samples
+
+
+def test_the_page_draws_the_losses() -> None:
+    assert "Losses of" not in chapter.chapter(REPORT)
+    falling = region("net", Compared(0, 1e-7, loss=4.0, compiled_loss=4.0), Compared(50, 1e-7, loss=1.0, compiled_loss=2.0))
+    unknown = region(
+        "<b>",
+        Compared(0, 0.0),
+        Compared(1, 0.0, loss=1e308, compiled_loss=None),
+        Compared(2, 0.0, loss=2.0, compiled_loss=2.0),
+    )
+    text = chapter.chapter(Report("train.py", regions=[falling, unknown]))
+    assert "Losses of 2 calls of net, in eager mode and compiled: from 4 to 1" in text
+    assert "step 50: loss 1 in eager mode, 2 compiled" in text and "<b>: from" not in text
+    ys = [float(y) for y in re.findall(r"class='step-plain' cx='[\d.]+' cy='([\d.]+)'", text)]
+    assert ys[0] < ys[1] and len(ys) == 3, "a larger loss lies higher"
+    (compiled,) = re.findall(r"cy='([\d.]+)' r='3'><title>step 50: loss", text)
+    assert ys[0] < float(compiled) < ys[1]
+
+
+def test_whether_torch_helps_to_give_the_same_bits_is_said() -> None:
+    for numerics, said in (("strict", "torch's strict numerics"), ("default", "has no strict numerics")):
+        report = Report("train.py", regions=REPORT.regions, numerics=numerics)  # type: ignore[arg-type]
+        console = Console(width=200, record=True)
+        console.print(verified.table(report))
+        assert said in console.export_text() and said in chapter.chapter(report).replace("&#x27;", "'")
+        assert Report.from_json(report.to_json()).numerics == numerics
+        alone = Report("train.py", numerics=numerics)  # type: ignore[arg-type]
+        assert said in chapter.chapter(alone).replace("&#x27;", "'"), "no code was good enough to be compared later"
+    assert "numerics" not in REPORT.to_json() and "numerics" not in chapter.chapter(REPORT)

@@ -102,7 +102,7 @@ def test_a_global_is_guarded_and_explained(tmp_path: Any) -> None:
     assert failure.location.file == str(file)
     start, end = failure.location.range.start, failure.location.range.end
     assert (start.line, start.character, end.character) == (3, 16, 21)  # LIMIT, zero-based
-    assert failure.message == "`LIMIT` was 'low' when this was captured and is 'high' now."
+    assert failure.message == "`LIMIT` was 'low' when this was compiled and is 'high' now."
     assert torch.equal(f(X), (X + 1) * 2)
     assert [r.name for r in region_of(f).recompiles] == ["LIMIT"]
 

@@ -3,8 +3,9 @@
 :func:`probed` gives a copy of a code object that calls a probe before each instruction; the probe reads the running frame's
 memory and compares it with what the static analysis (``_compat/cpython/slots.py``) says. Key type: :class:`Probe`.
 
-Layout used (CPython 3.11 to 3.13, 64 bits): ``PyFrameObject`` keeps a pointer to the interpreter's frame at byte 24; that
-one has ``stacktop`` (an int: how many slots of ``localsplus`` are in use) at byte 64, and ``localsplus`` from byte 72 on.
+Layout used (CPython 3.11 to 3.14, 64 bits): ``PyFrameObject`` keeps a pointer to the interpreter's frame at byte 24; that
+one has ``stacktop`` (an int: how many slots of ``localsplus`` are in use) at byte 64, and ``localsplus`` from byte 72 on. In
+3.14, byte 64 has a pointer to the first free slot, ``localsplus`` is from byte 80 on, and a NULL is a 1.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from typing import Any
 from magpy_core._compat.cpython.assembler import Decoded, Instr, assemble, decode
 from magpy_core._compat.cpython.slots import stack_states
 from magpy_core._compat.torch.dynamo import local_names
-from magpy_core._compat.versions import PY312, PY313
+from magpy_core._compat.versions import PY312, PY313, PY314
 from magpy_core.monitor.clone import _Instrumenter
 
 _OP = dis.opmap
 _CO_OPTIMIZED = 0x1
-_FRAME, _STACKTOP, _SLOTS = 24, 64, 72
+_FRAME, _STACKTOP, _SLOTS = 24, 64, 80 if PY314 else 72
+_NULL = 1 if PY314 else None
 
-# A resumed generator must be at its RESUME, and 3.13 jumps over END_FOR and the POP_TOP behind it.
+# A resumed generator must be at its RESUME, and 3.13 jumps over END_FOR and the POP_TOP (3.14: POP_ITER) behind it.
 _NEVER = frozenset(_OP[name] for name in ("RESUME", "END_FOR", "END_SEND") if name in _OP)
 # KW_NAMES belongs to the next call, PRECALL to its CALL.
 _WITH_NEXT = frozenset(_OP[name] for name in ("KW_NAMES", "PRECALL", "END_FOR") if name in _OP)
@@ -48,13 +50,18 @@ class Probe:
         address = ctypes.c_void_p.from_address(id(frame) + _FRAME).value
         assert address is not None
         locals_ = len(local_names(frame.f_code))
-        depth = ctypes.c_int.from_address(address + _STACKTOP).value - locals_
+        if PY314:
+            free = ctypes.c_void_p.from_address(address + _STACKTOP).value
+            assert free is not None
+            depth = (free - address - _SLOTS) // 8 - locals_
+        else:
+            depth = ctypes.c_int.from_address(address + _STACKTOP).value - locals_
         self.count += 1
         if depth != len(state):
             self.mismatches.append(f"{where}: the stack is {depth} deep, not {len(state)} ({state})")
             return
         slots = (ctypes.c_void_p * depth).from_address(address + _SLOTS + 8 * locals_)
-        real = "".join("N" if slot is None else "V" for slot in slots)
+        real = "".join("N" if slot == _NULL else "V" for slot in slots)
         self.nulls += real.count("N")
         if any(said not in ("?", is_) for said, is_ in zip(state, real, strict=True)):
             self.mismatches.append(f"{where}: the stack is {real}, not {state}")

@@ -340,13 +340,15 @@ def test_formatting() -> None:
 
     start = [("enter", "f"), ("format", None, 1.5, None), ("format_result", None, 1.5, None, "1.5")]
     spec = [("format", None, 4, None), ("format_result", None, 4, None, "4")]
+    joined = [*spec, ("joined_result", None, (">", "4"), ">4")]
+    whole = [("joined_result", None, ("1.5", " ", " 1.5"), "1.5  1.5")]
     if sys.version_info >= (3, 13):  # a conversion comes first, and is an event of its own
         converted = [("format", "r", 1.5, None), ("format_result", "r", 1.5, None, "1.5")]
         formatted = [("format", None, "1.5", ">4"), ("format_result", None, "1.5", ">4", " 1.5")]
-        assert events_of(f, 1.5) == [*start, *converted, *spec, *formatted]
+        assert events_of(f, 1.5) == [*start, *converted, *joined, *formatted, *whole]
     else:
         formatted = [("format", "r", 1.5, ">4"), ("format_result", "r", 1.5, ">4", " 1.5")]
-        assert events_of(f, 1.5) == [*start, *spec, *formatted]
+        assert events_of(f, 1.5) == [*start, *joined, *formatted, *whole]
 
 
 def test_a_conversion_without_a_specification_is_one_event() -> None:

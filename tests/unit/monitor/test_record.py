@@ -475,8 +475,8 @@ def test_sites_are_unique_in_their_code() -> None:
 @pytest.mark.parametrize(
     ("python", "implementation", "torch_version", "words"),
     [
-        ((3, 10), "cpython", "2.12.0", "needs CPython 3.11 to 3.13, but this is cpython 3.10"),
-        ((3, 14), "cpython", "2.13.0", "this is cpython 3.14"),
+        ((3, 10), "cpython", "2.12.0", "needs CPython 3.11 to 3.14, but this is cpython 3.10"),
+        ((3, 15), "cpython", "2.13.0", "this is cpython 3.15"),
         ((3, 11), "pypy", "2.12.0", "this is pypy 3.11"),
         ((3, 11), "cpython", "2.10.1", "needs torch 2.11 to 2.15, but this is torch 2.10.1"),
         ((3, 12), "cpython", "2.16.0a0+git", "this is torch 2.16.0a0+git"),
@@ -492,7 +492,7 @@ def test_unsupported_versions_are_refused(python: Any, implementation: str, torc
 def test_an_unsupported_python_is_refused_before_its_bytecode_is_looked_at() -> None:
     program = """if True:
         import dis, sys, torch
-        sys.version_info = (3, 14, 0, "final", 0)
+        sys.version_info = (3, 15, 0, "final", 0)
         dis.opmap.clear()
         import magpy_core
         try:
@@ -502,11 +502,11 @@ def test_an_unsupported_python_is_refused_before_its_bytecode_is_looked_at() -> 
         """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("MagPy needs CPython 3.11 to 3.13, but this is cpython 3.14: run it with")
+    assert ran.stdout.startswith("MagPy needs CPython 3.11 to 3.14, but this is cpython 3.15: run it with")
 
 
 def test_supported_versions() -> None:
-    for python in ((3, 11), (3, 12), (3, 13)):
+    for python in ((3, 11), (3, 12), (3, 13), (3, 14)):
         for torch_version in ("2.11.0+cu130", "2.12.1", "2.13.0+cpu", "2.15.0"):
             check(python, "cpython", torch_version)
     check_versions()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from magpy_core._compat.cpython.assembler import decode
 from magpy_core._compat.cpython.slots import UnknownStack, stack_states
-from magpy_core._compat.versions import PY313
+from magpy_core._compat.versions import PY313, PY314
 from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.record import record
@@ -44,6 +44,8 @@ def check(code: types.CodeType) -> None:
             beside = given[1] if PY313 else given[0]
             assert beside in "NV", (code, instr, state)
             assert set(given.replace(beside, "", 1)) == {"V"}, (code, instr, state)
+        elif name == "CALL_FUNCTION_EX" and PY314:
+            assert state.endswith(("VNVV", "VNVN")), (code, instr, state)
         elif name == "CALL_FUNCTION_EX":
             given = state[-(3 + (instr.arg & 1)) :]
             assert given == ("VN" if PY313 else "NV") + "V" * (1 + (instr.arg & 1)), (code, instr, state)

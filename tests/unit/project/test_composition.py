@@ -10,8 +10,8 @@ import magpy_core
 ROOT = Path(magpy_core.__file__).parent
 MOST = 15
 #: Flat because they are documents: a line of the report's schema, the options of a run as they go to its process, those of a
-#: region, and the table of limits.
-RECORDS = {"RegionSummary", "RunRequest", "Options", "Limits"}
+#: region, the table of limits, and the names of a recording's parts.
+RECORDS = {"RegionSummary", "RunRequest", "Options", "Limits", "Context"}
 
 
 def _fields(cls: ast.ClassDef) -> set[str]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs/features.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/reference/features.md").read_text(encoding="utf-8")
 ROWS = [
     line.strip("|").split("|") for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| feature")
 ]

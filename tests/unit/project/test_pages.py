@@ -16,7 +16,7 @@ CORPUS = ROOT / "tests/soundness/corpus"
 STAGES = sorted(path for path in CORE.iterdir() if (path / "__init__.py").exists())
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 READMES = [*sorted(CORE.glob("*/README.md")), ROOT / "lsp_server/README.md"]
-PAGES = [ARCHITECTURE, *READMES, ROOT / "CONTRIBUTING.md", ROOT / "docs/limits.md", ROOT / "docs/tour.py"]
+PAGES = [ARCHITECTURE, *READMES, ROOT / "CONTRIBUTING.md", ROOT / "docs/reference/limits.md", ROOT / "docs/tour.py"]
 # A path in code quotes: it has a suffix, or ends in a slash.
 _PATH = re.compile(r"`([\w./-]+(?:\.(?:py|md|toml|json|yml|txt)|/))(?:::\w+)?`")
 # A type, perhaps with a member.
@@ -127,10 +127,18 @@ def test_laws_are_cited_by_a_name_that_the_map_has() -> None:
 
 
 def test_limits_name_codes_that_exist() -> None:
-    codes = set(re.findall(r"\bMP[D\d]\d+\b", text_of(ROOT / "docs/limits.md")))
+    codes = set(re.findall(r"\bMP[D\d]\d+\b", text_of(ROOT / "docs/reference/limits.md")))
     assert len(codes) >= 14 and codes <= set(REGISTRY)
 
 
 def test_pages_of_stages_are_not_installed() -> None:
     build = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["hatch"]["build"]["targets"]
     assert "README.md" in build["wheel"]["exclude"] and "/ARCHITECTURE.md" in build["sdist"]["include"]
+
+
+def test_each_version_of_the_changelog_is_short() -> None:
+    """A user's summary by what it does: git has the history."""
+    versions = re.split(r"^## ", text_of(ROOT / "CHANGELOG.md"), flags=re.M)[1:]
+    assert [version.splitlines()[0] for version in versions][-1] == "[0.1.0]"
+    for version in versions:
+        assert len(version.strip().splitlines()) <= 30, version.splitlines()[0]

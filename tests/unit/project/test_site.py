@@ -18,7 +18,7 @@ from magpy_core.findings import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-GUIDES = sorted(file.relative_to(ROOT).as_posix() for file in (ROOT / "docs").glob("*.md"))
+GUIDES = sorted(file.relative_to(ROOT).as_posix() for file in (ROOT / "docs").rglob("*.md"))
 SKIPPED = shutil.ignore_patterns(".*", "node_modules", "artifacts", "site-packages", "__pycache__")
 
 
@@ -110,7 +110,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
 def test_the_index_of_the_search_is_a_script_that_a_file_can_load(site: Path) -> None:
     index = (site / "search/search_index.js").read_text(encoding="utf-8")
     assert index.startswith("var __index = ")
-    for text in ("codes/MP102/index.html", "docs/cli.html#budgets", "Repeated blocks"):
+    for text in ("codes/MP102/index.html", "docs/reference/settings.html#budgets", "Repeated blocks"):
         assert text in index
     (bundle,) = (site / "assets/javascripts").glob("bundle.*.min.js")
     assert "search/search_index.js" in bundle.read_text(encoding="utf-8"), (
@@ -141,11 +141,11 @@ def _without_code(folder: str, names: list[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("page", "text", "warning"),
     [
-        ("docs/ci.md", "[lost](nowhere.md)", "nowhere.md"),
-        ("docs/ci.md", "[lost](cli.md#nowhere)", "nowhere"),
-        ("docs/ci.md", "[lost](../action.yaml)", "action.yaml"),
-        ("docs/ci.md", "[lost](../benchmarks/)", "unrecognized relative link '../benchmarks/'"),
-        ("docs/new.md", "# A page that the navigation does not name", "docs/new.md"),
+        ("docs/how-to/ci.md", "[lost](nowhere.md)", "nowhere.md"),
+        ("docs/how-to/ci.md", "[lost](../reference/cli.md#nowhere)", "nowhere"),
+        ("docs/how-to/ci.md", "[lost](../../action.yaml)", "action.yaml"),
+        ("docs/how-to/ci.md", "[lost](../../benchmarks/)", "unrecognized relative link '../../benchmarks/'"),
+        ("docs/how-to/new.md", "# A page that the navigation does not name", "docs/how-to/new.md"),
     ],
     ids=["page", "anchor", "file", "folder", "omitted"],
 )

@@ -20,7 +20,7 @@ EXTENSION = ROOT / "vscode-extension"
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *CODES,
     EXTENSION / "README.md",
     EXTENSION / "CHANGELOG.md",
@@ -53,6 +53,28 @@ PATTERNS = {
     r"\brecaptur|\bcaptured again\b": "recompiled, compiled again",
     r"\bsymbolic scalar|\bRefGraph\b(?!:)": "a word of the implementation",
 }
+
+#: Words of the implementation, which no message has; pages may define them.
+INTERNAL = {
+    r"\b[Rr]eplay(s|ed|ing)?\b(?! as a CUDA graph)": "compiled code, make again",
+    r"\b[Ss]eams?\b": "a statement outside the graph",
+    r"\b[Dd]ecisions? (on|about)\b|\b[Oo]utcomes? of\b": "a branch, a result",
+    r"\bfrom outside\b": "outside, that existed before",
+    r"\b[Dd]raws?\b|\b[Dd]rawn (at|from|by)\b": "uses random numbers",
+    r"\b[Rr]ecapture|\bcaptured (again|too often)\b": "recompile",
+    r"\b(was|is|are|be|been) captured\b": "compiled, recorded",
+}
+#: Strings that are no messages: of generated code, of numbers that a page explains, of errors inside MagPy.
+NOT_SHOWN = (
+    "magpy_core/_compat/",
+    "magpy_core/backends/cuda_graphs/",
+    "magpy_core/capture/",
+    "magpy_core/limits.py",
+    "magpy_core/recording/verify.py",
+    "magpy_core/refgraph/source_kinds.py",
+    "magpy_core/regions/policy/phase.py",
+    "magpy_core/stretches/seam_clock.py",
+)
 
 
 def strings_of(file: Path) -> Iterator[tuple[int, str]]:
@@ -105,10 +127,10 @@ def sentences(page: str) -> Iterator[str]:
         yield from re.split(r"(?<=[.!?])[)`\"*]*\s+", paragraph)
 
 
-def found(text: str) -> list[str]:
+def found(text: str, patterns: dict[str, str] = PATTERNS) -> list[str]:
     return [
         f"{hit.group()!r} in {text[max(0, hit.start() - 50) : hit.end() + 40]!r}: {better}"
-        for pattern, better in PATTERNS.items()
+        for pattern, better in patterns.items()
         for hit in re.finditer(pattern, text)
     ]
 
@@ -136,7 +158,23 @@ def test_messages_are_plain_english(package: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("package", ["magpy_core", "lsp_server"])
+def test_messages_have_no_words_of_the_implementation(package: str) -> None:
+    files = {str(file.relative_to(ROOT)): file for file in sorted((ROOT / package).rglob("*.py"))}
+    wrong = [
+        f"{name}:{line}: {each}"
+        for name, file in files.items()
+        if not name.startswith(NOT_SHOWN)
+        for line, text in strings_of(file)
+        if " " in text.strip() and not text.lstrip().startswith(("<", ":root", "const "))
+        for each in found(re.sub(r"`[^`]*`", "`code`", text), INTERNAL)
+    ]
+    assert wrong == []
+
+
 def test_the_rules_find_what_they_are_about() -> None:
+    message = "A decision on data had another outcome of x, drawn from outside: m was captured again, and replay can't."
+    assert len(found(message, INTERNAL)) == 7
     text = "It runs as plain Python at each call, which no graph can do: 5 % slower, but for a stream of its own."
     assert len(found(text)) == 7
     assert list(sentences("- One two. Three\n  four `a. b`.\n- Five\n\n| six | seven |\n")) == [

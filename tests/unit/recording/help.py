@@ -5,24 +5,20 @@ Key type: World.
 
 from __future__ import annotations
 
-from dataclasses import fields
-from inspect import get_annotations
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from magpy_core.findings import Location, Position, Range
 from magpy_core.monitor.events import Site
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.recording.age import Age
-from magpy_core.recording.basics import Basics
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.facts.arrays import Arrays
 from magpy_core.recording.facts.classes import Classes
 from magpy_core.recording.facts.containers import Contents
 from magpy_core.recording.facts.functions import Functions
-from magpy_core.recording.facts.group import Facts
 from magpy_core.recording.facts.roots import Roots
 from magpy_core.recording.facts.settings import Settings
 from magpy_core.recording.facts.unseen import Unseen
@@ -35,7 +31,6 @@ from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
 _T = TypeVar("_T")
-GROUPS = ("facts", "access", "calls", "nodes")
 PLACE = Location("program.py", Range(Position(3, 0), Position(3, 9)))
 
 
@@ -55,6 +50,16 @@ class StandIn:
         self._calls.append((self._name, args))
 
 
+class _Context:
+    """A context whose parts are stand-ins, but for those that are set."""
+
+    def __init__(self, above: StandIn) -> None:
+        self._above = above
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._above, name)
+
+
 class World:
     """What the trackers of one recording share."""
 
@@ -63,15 +68,18 @@ class World:
         scalars = ScalarTable()
         self.journal = Journal("region", PLACE, self.learned.set_up)
         self.ledger = Ledger(self.learned, scalars, fullgraph)
-        self.stack, self.pauses = CallStack(), Pauses(self.journal)
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.above: Any = StandIn(self.calls)
-        self.facts = facts = Facts()
-        self.age, self.decisions = self.build(Age), self.build(Decisions)
-        self.numbers = self.build(Numbers)
-        facts.roots, facts.values, facts.classes = self.build(Roots), self.build(Values), self.build(Classes)
-        facts.functions, facts.contents, facts.unseen = self.build(Functions), self.build(Contents), self.build(Unseen)
-        facts.settings, facts.arrays = self.build(Settings), self.build(Arrays)
+        context: Any = _Context(self.above)
+        self.context = context
+        context.ledger, context.journal = self.ledger, self.journal
+        self.stack = context.stack = CallStack()
+        self.pauses = context.pauses = Pauses(self.journal)
+        context.age, context.decisions = Age(context), Decisions(context)
+        context.numbers, context.roots, context.values = Numbers(context), Roots(context), Values(context)
+        context.classes, context.functions, context.contents = Classes(context), Functions(context), Contents(context)
+        context.unseen, context.settings, context.arrays = Unseen(context), Settings(context), Arrays(context)
+        self.age, self.decisions, self.numbers = context.age, context.decisions, context.numbers
         self.ledger.ops = OperatorGraph(scalars, self.above, {})
 
     def argument(self, index: int = 0, name: str = "x") -> Source:
@@ -97,13 +105,13 @@ class World:
             "aborted" if journal.aborted else "refused" if journal.refused else "skipped" if journal.skip_reason else "open"
         )
 
-    def build(self, kind: type[_T], **given: Any) -> _T:
-        """A tracker on this world: what it needs is the world's own part of that name, or a stand-in."""
-        needed = [f.name for f in fields(cast(Any, kind)) if f.init]
-        own = {name: part for name, part in vars(self).items() if name != "calls"} | given
-        own["basics"] = SimpleNamespace(**{name: own.get(name, self.above) for name in get_annotations(Basics)})
-        stand_ins = {name: self.above if name in GROUPS else getattr(self.above, name) for name in needed}
-        return kind(*(own.get(name, stand_ins[name]) for name in needed))
+    def build(self, kind: Callable[..., _T], **given: Any) -> _T:
+        """A tracker on this world. ``given``: parts of the context instead of the world's own, or of stand-ins."""
+        if not given:
+            return kind(self.context)
+        context = _Context(self.above)
+        vars(context).update(vars(self.context) | given)
+        return kind(context)
 
     def called(self, name: str) -> list[tuple[Any, ...]]:
         """The arguments of each call of a stand-in's method."""

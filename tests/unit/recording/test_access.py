@@ -97,7 +97,7 @@ def test_a_global(name: str, kinds: list[str]) -> None:
 
 def test_a_global_that_the_region_has_written_is_not_guarded() -> None:
     world, names = World(), {"__name__": "program", "value": 3}
-    world.ledger.refgraph.snapshot(world.facts.roots.globals_root(names))
+    world.ledger.refgraph.snapshot(world.context.roots.globals_root(names))
     names["value"], names["other"] = 4, 5
     for name in ("value", "other"):
         globals_of(world).read(names, name, None)

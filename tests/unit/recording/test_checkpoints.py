@@ -122,7 +122,7 @@ def seeded(x: torch.Tensor) -> Any:
     [
         (lambda x: checkpoint(torch.tanh, x, use_reentrant=False), None),
         (lambda x: checkpoint(Doubled.apply, x, use_reentrant=False), "MP107"),
-        (seeded, "MP106"),
+        (seeded, "MP116"),
     ],
     ids=["an operation", "a custom function", "a random stream"],
 )

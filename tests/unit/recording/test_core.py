@@ -142,18 +142,18 @@ def test_memory_read(value: Any, outside: bool, code: str | None) -> None:
     world = World()
     if outside:
         world.outside(value)
-    assert world.facts.arrays.memory_read(None, value) is (code is not None)
+    assert world.context.arrays.memory_read(None, value) is (code is not None)
     assert world.codes == ([code] if code else [])
 
 
 def test_results_on_plain_arrays_are_plain_until_a_tensor_shares_them() -> None:
     world, array, other = World(), np.ones(4), np.ones(4)
-    world.facts.arrays.keep(array)
-    world.facts.arrays.operator_result((array, 2.0), other)
-    world.facts.arrays.operator_result((np.ones(4), 2.0), unknown := np.ones(4))
-    assert [world.facts.arrays.is_plain_array(a) for a in (array, array[1:], other, unknown)] == [True, True, True, False]
-    world.facts.arrays.mark_shared(array)
-    assert [world.facts.arrays.is_plain_array(a) for a in (array, array[1:], other)] == [False, False, True]
+    world.context.arrays.keep(array)
+    world.context.arrays.operator_result((array, 2.0), other)
+    world.context.arrays.operator_result((np.ones(4), 2.0), unknown := np.ones(4))
+    assert [world.context.arrays.is_plain_array(a) for a in (array, array[1:], other, unknown)] == [True, True, True, False]
+    world.context.arrays.mark_shared(array)
+    assert [world.context.arrays.is_plain_array(a) for a in (array, array[1:], other)] == [False, False, True]
 
 
 # -- numbers and decisions ---------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_a_number_that_escapes_is_guarded_by_its_value() -> None:
     world = World()
     n = symbol(world, 1000)
     world.numbers.escape_all(None, [{"key": n}])
-    assert world.guards == ["sym outcome of n"]
+    assert world.guards == ["sym result of n"]
     assert world.learned.exact == {world.argument(0, "n").path}
     assert world.status == "open"
 
@@ -185,5 +185,5 @@ def test_a_comparison_of_a_host_number_is_a_guard_and_no_cut() -> None:
     world = World()
     sym = world.ledger.scalars.get(symbol(world, 1000))
     world.decisions.decide(sym, True, "truth", None)
-    assert world.guards == ["sym outcome of n"]
+    assert world.guards == ["sym result of n"]
     assert (world.ledger.decisions, world.codes, world.learned.exact) == ([], [], set())

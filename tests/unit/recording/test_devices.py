@@ -173,7 +173,7 @@ def test_selecting_the_current_device_changes_nothing(build: CudaBuild, select: 
     build.now(index=3)  # now it selects another one
     hits = region_of(compiled).hits
     assert compiled(torch.ones(1)).item() == 2
-    assert region_of(compiled).hits == hits and "MP106" in codes(compiled)
+    assert region_of(compiled).hits == hits and "MP117" in codes(compiled)
 
 
 @pytest.mark.parametrize("select", [torch.cuda.device, torch.accelerator.device_index])
@@ -185,7 +185,7 @@ def test_selecting_another_device_is_refused(build: CudaBuild, select: Callable[
     compiled = magpy_core.compile(selects, backend="eager", wait=True)
     for _ in range(3):
         assert compiled(torch.ones(1)).item() == 1
-    assert region_of(compiled).hits == 0 and codes(compiled) == {"MP106"}
+    assert region_of(compiled).hits == 0 and codes(compiled) == {"MP117"}
     assert build.index == 0
 
 

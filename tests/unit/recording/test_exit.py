@@ -14,9 +14,7 @@ from tests.unit.recording.help import World, site
 
 
 def leave(world: World, result: Any, error: BaseException | None = None, active: Any = None) -> Any:
-    above = world.above
-    nodes = SimpleNamespace(one_node=SimpleNamespace(active=active), modes=above.modes, caches=above.caches)
-    return world.build(Exit, nodes=nodes).plan(result, error)
+    return world.build(Exit, one_node=SimpleNamespace(active=active)).plan(result, error)
 
 
 def test_the_result_of_a_region_without_effects() -> None:

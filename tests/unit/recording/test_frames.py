@@ -23,9 +23,9 @@ def program() -> None:
 
 
 def frames(world: World, importing: bool = False) -> Frames:
-    nodes: Any = SimpleNamespace(one_node=SimpleNamespace(applied_by_library=lambda frame: False))
+    one_node: Any = SimpleNamespace(applied_by_library=lambda frame: False)
     imports: Any = SimpleNamespace(importing=lambda: importing)
-    return world.build(Frames, nodes=nodes, imports=imports)
+    return world.build(Frames, one_node=one_node, imports=imports)
 
 
 def frame(fn: Any, **values: Any) -> Any:
@@ -60,7 +60,7 @@ def test_a_function_that_no_event_named_is_found_and_guarded() -> None:
     world = World()
     assert frames(world).enter_frame(frame(program))
     assert "is program.__code__" in world.guards
-    assert program.__code__ in world.facts.functions.known_codes
+    assert program.__code__ in world.context.functions.known_codes
 
 
 def test_a_function_that_the_collector_does_not_list_can_not_be_guarded() -> None:

@@ -115,9 +115,9 @@ def _asked(x: torch.Tensor) -> torch.Tensor:
         (_of_deque, "MP106", "`list(values)`", _of_list),
         (Rows(as_list=False), "MP110", "`[f(x) for x in values]`", Rows(as_list=True)),
         (_named, "MP111", "`getattr(settings, name)`", _asked),
-        (_fills, "MP902", "`mask = mask.contiguous()`", _fills_contiguous),
+        (_fills, "MP916", "`mask = mask.contiguous()`", _fills_contiguous),
         (_layers, "MP101", "`is_causal=True`", _layers_told),
-        (_grad, "MP106", "`x.detach().requires_grad_()`", _grad_of_copy),
+        (_grad, "MP118", "`x.detach().requires_grad_()`", _grad_of_copy),
         (_identical, "MP103", "with `==`", _equal),
         (_stops, "MP101", "`torch.where(condition, a, b)`", _where),
     ],
@@ -176,6 +176,10 @@ def test_a_branch_in_a_library_cannot_be_rewritten(monkeypatch: pytest.MonkeyPat
     assert found.hint.startswith("The test is in a library") and "torch.where" not in found.hint
 
 
+#: Their pages can only be general.
+_GENERAL = {"MP106", "MP110", "MP111", "MP116", "MP117", "MP118", "MP119", "MP120"}
+
+
 def _without_hint(folder: Path) -> Iterator[str]:
     """The places that refuse with one of the codes whose page can only be general, and say nothing of their own to do."""
     at_most = {"abort": 3, "MadeInside": 2, "Unsupported": 2, "refuse": 2, "refuse_call": 2}  # arguments, without a hint
@@ -185,7 +189,7 @@ def _without_hint(folder: Path) -> Iterator[str]:
                 continue
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             codes = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
-            general = name == "abort" or not {"MP106", "MP110", "MP111"}.isdisjoint(codes)
+            general = name == "abort" or not _GENERAL.isdisjoint(codes)
             if name in at_most and general and len(node.args) <= at_most[name]:
                 if not any(keyword.arg == "hint" for keyword in node.keywords):
                     yield f"{path.name}:{node.lineno}"

@@ -105,7 +105,7 @@ class World1(World):
 
     def __init__(self, active: Any = None) -> None:
         super().__init__()
-        self.one_node = type("One", (), {"active": active, "apply": self.above.apply})()
+        self.context.one_node = type("One", (), {"active": active, "apply": self.above.apply})()
 
 
 # -- code that no event shows ------------------------------------------------------------------------------------------
@@ -124,16 +124,14 @@ class World1(World):
 )  # fmt: skip
 def test_code_that_runs_unobserved(fn: Any, guarded: bool) -> None:
     world = World()
-    access = type("Access", (), {"globals": world.build(Globals)})()
-    unobserved = world.build(UnobservedCode, access=access)
+    unobserved = world.build(UnobservedCode, globals=world.build(Globals))
     assert unobserved.guard(fn, site()) is guarded
     assert unobserved.guard(fn, site()) is guarded  # the answer is remembered
 
 
 def test_all_that_it_reads_is_guarded() -> None:
     world = World()
-    access = type("Access", (), {"globals": world.build(Globals)})()
-    world.build(UnobservedCode, access=access).guard(reads_constants, site())
+    world.build(UnobservedCode, globals=world.build(Globals)).guard(reads_constants, site())
     assert {"is helper", "is helper.__code__", "eq rate", "is torch", "is math", "absent len"} <= set(world.guards)
 
 
@@ -143,11 +141,10 @@ def test_all_that_it_reads_is_guarded() -> None:
 @pytest.mark.parametrize(("cls", "codes"), [(Doubled, []), (Reading, ["MP107"])])
 def test_a_custom_function_reads_nothing_that_can_change(cls: Any, codes: list[str]) -> None:
     world = World()
-    access = type("Access", (), {"globals": world.build(Globals)})()
-    access.unobserved = world.build(UnobservedCode, access=access)  # type: ignore[attr-defined]
+    unobserved = world.build(UnobservedCode, globals=world.build(Globals))
     at = site()
     world.stack.enter(at, Consumer.PYTHON)
-    world.build(OneNode, access=access).call_function_class(at, cls, (torch.ones(1),), {})
+    world.build(OneNode, unobserved=unobserved).call_function_class(at, cls, (torch.ones(1),), {})
     assert world.codes == codes
 
 
@@ -215,8 +212,8 @@ def test_a_constructor_is_recorded_as_what_it_means(cls: Any, args: Any, target:
 
 @pytest.mark.parametrize(
     ("cls", "args", "codes"),
-    [(torch.nn.Parameter, (torch.ones(1),), ["MP106"]), (torch.autograd.Variable, (torch.ones(1),), []),
-     (torch.autograd.Variable, (torch.ones(1), True), ["MP106"])],
+    [(torch.nn.Parameter, (torch.ones(1),), ["MP118"]), (torch.autograd.Variable, (torch.ones(1),), []),
+     (torch.autograd.Variable, (torch.ones(1), True), ["MP118"])],
 )  # fmt: skip
 def test_a_leaf_made_inside_is_refused(cls: Any, args: Any, codes: list[str]) -> None:
     world = World1()
@@ -252,8 +249,7 @@ def test_kinds_of_checkpoints(options: dict[str, Any], codes: list[str]) -> None
     world, at = World(), site()
     world.stack.enter(at, Consumer.PYTHON)
     writes = type("Writes", (), {"events": 0, "existing": None})()
-    access = type("Access", (), {"writes": writes})()
-    world.build(Checkpoints, access=access).begin(at, checkpoint.checkpoint, (helper, torch.ones(1)), options)
+    world.build(Checkpoints, writes=writes).begin(at, checkpoint.checkpoint, (helper, torch.ones(1)), options)
     assert world.codes == codes
 
 
@@ -263,7 +259,7 @@ def test_a_checkpoint_with_effects_is_refused() -> None:
     world, at = World(), site()
     world.stack.enter(at, Consumer.PYTHON)
     writes = type("Writes", (), {"events": 0, "existing": None})()
-    checkpoints = world.build(Checkpoints, access=type("Access", (), {"writes": writes})())
+    checkpoints = world.build(Checkpoints, writes=writes)
     checkpoints.begin(at, checkpoint.checkpoint, (helper, torch.ones(1)), {"use_reentrant": False})
     assert world.pauses.in_checkpoint
     writes.events += 1

@@ -21,7 +21,7 @@ class Thing:
 def varying(value: Any) -> tuple[World, Any]:
     """A world with a number that is known to vary, and its private copy."""
     world = World(Learned(numbers={World().argument().path}))
-    return world, world.facts.values.read(world.argument(), value, None, to_program=True)
+    return world, world.context.values.read(world.argument(), value, None, to_program=True)
 
 
 def kinds(world: World) -> list[str]:
@@ -131,7 +131,7 @@ def test_small_ints_are_one_object_each_in_cells_too() -> None:
 
 def test_the_identity_of_a_value_read_from_outside_is_guarded() -> None:
     world, text = World(), "".join(["some", "text"])
-    world.facts.values.read(world.argument(), text, None)
+    world.context.values.read(world.argument(), text, None)
     assert world.build(Operators).known_identity(text, site())
     assert kinds(world) == ["eq", "is"]
 

@@ -163,7 +163,7 @@ def test_backward_hooks_are_refused() -> None:
     module.register_full_backward_hook(lambda *args: None)
     world.outside(module)
     assert world.build(ModuleCalls).module_summary(module, site())
-    assert world.codes == ["MP106"]
+    assert world.codes == ["MP118"]
 
 
 def test_global_hooks_are_read_once() -> None:

@@ -9,6 +9,7 @@ from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.regions.log import StepCounts
 from magpy_core.regions.policy.sampling import CallSample
 from magpy_core.regions.timing.steps import Steps
+from magpy_core.regions.timing.tally import Tally
 
 
 class Capture:
@@ -24,7 +25,15 @@ def region(name: str, capture: Capture | None = None, *, disabled: str = "") -> 
     log = SimpleNamespace(counts=StepCounts())
     captures = [] if capture is None else [capture]
     return SimpleNamespace(
-        id=name, hits=0, recordings=1, calls=0, captures=captures, policy=policy, log=log, disabled=disabled
+        id=name,
+        hits=0,
+        recordings=1,
+        calls=0,
+        captures=captures,
+        policy=policy,
+        log=log,
+        disabled=disabled,
+        times=SimpleNamespace(tally=Tally()),
     )
 
 

@@ -101,14 +101,18 @@ def test_the_faster_way_serves_from_then_on(compiled_seconds: float) -> None:
     assert {finding.code for finding in region.findings.values()} == ({"MP401"} if compiled_seconds > 1.0 else set())
 
 
-def test_only_what_is_compiled_beside_the_program_is_on_trial() -> None:
+def test_what_is_on_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     def options(**how: Any) -> Any:
         return region_of(magpy_core.compile(double, **how)).options
 
     assert options(wait=False).on_trial
-    assert not options(wait=True).on_trial
-    assert not options(wait=False, fullgraph=True).on_trial
-    assert not options(wait=False, backend="eager").on_trial
+    assert not options(wait=True).on_trial  # in tests, where MAGPY_COMPILE is set: no clock matters
+    monkeypatch.delenv("MAGPY_COMPILE")
+    for waits in (False, True):
+        assert options(wait=waits).on_trial
+        assert options(wait=waits).background is not waits
+        assert not options(wait=waits, fullgraph=True).on_trial
+        assert not options(wait=waits, backend="eager").on_trial
 
 
 @pytest.mark.parametrize(

@@ -181,3 +181,18 @@ def test_what_costs_next_to_nothing_is_a_fact() -> None:
     assert cheap.severity is step.severity is Severity.INFORMATION and not cheap.is_actionable and not step.is_actionable
     assert cheap.hint == "No action needed: this costs 0.007 ms of a step of 30 ms. Use torch.where."
     assert all(f.severity is Severity.WARNING and f.hint == "Use torch.where." for f in (dear, unknown, recompile))
+
+
+@pytest.mark.parametrize(
+    ("cost_ms", "hint", "severity"),
+    [
+        (1.5, "Move it.", "warning"),
+        (1.4, "Move it.", "information"),
+        (20.0, "No action needed: it is known.", "information"),
+    ],
+)
+def test_a_step_in_parts_is_a_warning_if_that_costs_much(cost_ms: float, hint: str, severity: str) -> None:
+    """Of what needs no action, it is not."""
+    finding = Finding("MP406", "m", _place(1), hint=hint, cost_ms=cost_ms)
+    assert costs.rate([finding], 30.0) == ([finding] if severity == "warning" else [])
+    assert (finding.severity, finding.hint) == (Severity(severity), hint)

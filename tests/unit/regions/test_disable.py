@@ -43,7 +43,7 @@ def test_a_region_that_calls_it_is_not_captured(backend: str) -> None:
         assert compiled(X).tolist() == [3, 9, 15, 21]
     assert seen == ["12.0"] * 4
     found = region_of(compiled).findings.values()
-    assert not magpy_core.captures(compiled) and {f.code for f in found} == {"MP112"}
+    assert not magpy_core.captures(compiled) and {f.code for f in found} == {"MP120"}
     assert {f.location.range.start.line for f in found} == {region.__code__.co_firstlineno}
     assert all("`noted(x * 2)`" in f.message for f in found)
 
@@ -104,7 +104,7 @@ def test_a_module() -> None:
     for _ in range(4):
         assert same(net(X), want)
     assert not magpy_core.captures(net) and seen == ["forward"] * 4
-    assert {f.code for f in region_of(net).findings.values()} == {"MP112"}
+    assert {f.code for f in region_of(net).findings.values()} == {"MP120"}
     copied = copy.deepcopy(inside)
     assert same(copied(X), inside(X)) and list(copied.state_dict()) == ["lin.weight", "lin.bias"]
     magpy_core.compile(inside, backend="eager")
@@ -137,7 +137,7 @@ def test_a_method() -> None:
 def test_fullgraph() -> None:
     compiled = magpy_core.compile(lambda x: noted(x), backend="eager", fullgraph=True)
     compiled(X)
-    with pytest.raises(magpy_core.GraphBreak, match="MP112"):
+    with pytest.raises(magpy_core.GraphBreak, match="MP120"):
         compiled(X)
 
 

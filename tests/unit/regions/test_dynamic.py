@@ -384,14 +384,15 @@ def test_a_backward_pass_may_need_a_size_that_none_of_its_tensors_has() -> None:
 
 
 class Unrolled(nn.Module):
-    """AOTAutograd repeats the cell of a GRU as often as the first sequence is long."""
+    """Under autocast, AOTAutograd repeats the cell of a GRU as often as the first sequence is long."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.GRU(4, 6, batch_first=True)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x)[0] * 2  # type: ignore[no-any-return]
+        with torch.autocast("cpu"):
+            return self.layer(x)[0] * 2  # type: ignore[no-any-return]
 
 
 def test_sizes_that_the_compiler_fixes_are_not_captured_one_by_one() -> None:
@@ -403,8 +404,9 @@ def test_sizes_that_the_compiler_fixes_are_not_captured_one_by_one() -> None:
         torch.testing.assert_close(compiled(x), module(x))
     captures = magpy_core.captures(compiled)
     assert len(captures) == 2 and all(capture.hits >= 2 for capture in captures), "their own lengths are still served"
-    assert not captures[0].fits_but_for_sizes((module, torch.randn(2, 7, 4)), {})
-    assert captures[0].fits_but_for_sizes((module, torch.randn(2, 9, 4)), {})
+    assert captures[0].fits_but_for((module, torch.randn(2, 7, 4)), {}) is None
+    fixed = captures[0].fits_but_for((module, torch.randn(2, 9, 4)), {})
+    assert fixed is not None and fixed.source is not None and (fixed.old, fixed.new) == ("7", "9")
     (found,) = (finding for finding in region_of(compiled).findings.values() if finding.code == "MP203")
     assert "each size of its inputs needs its own code" in found.message
 
@@ -459,3 +461,13 @@ def test_nothing_is_doubled_where_a_later_part_has_other_sizes() -> None:
         torch.testing.assert_close(found, wanted)
         assert counts == wanted_counts
     assert refused, "no later part was reached"
+
+
+def test_a_number_that_the_compiler_fixes_is_named_with_both_values() -> None:
+    """How often to rotate is a decision of torch's own code for the operation."""
+    compiled = magpy_core.compile(lambda x, k: torch.rot90(x, k) * 2, backend="aot_eager", wait=True)
+    x = torch.arange(6.0).reshape(2, 3)
+    for k in (0, 1, 2, 3, 1, 2):
+        assert torch.equal(compiled(x, k), torch.rot90(x, k) * 2)
+    causes = [(one.name, one.old, one.new) for one in region_of(compiled).log.recompiles]
+    assert {name for name, *_ in causes} == {"k"} and [new for *_, new in causes][:: len(causes) - 1] == ["1", "3"]

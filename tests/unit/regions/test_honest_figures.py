@@ -11,6 +11,7 @@ from magpy_core.findings import STEP_KINDS, Finding, Location, Position, Range
 from magpy_core.regions.reports.cost_share import relate
 from magpy_core.regions.reports.performance import _Compared, _slower
 from magpy_core.regions.reports.step_report import step_report
+from magpy_core.regions.timing.passes import Passes, Sums
 from magpy_core.regions.timing.steps import Steps
 
 AT = Location("/p/net.py", Range(Position(0, 0), Position(0, 1)))
@@ -53,3 +54,28 @@ def test_only_a_certain_difference_saves_time(plain: list[float], compiled: list
     assert (report.saved_s > 0) is saves and (report.shown_speedup is None) is (verdict == "unclear")
     if verdict == "unclear":
         assert report.saved_s == -3.0 and report.break_even is None, "what it waited is lost for certain"
+
+
+def test_the_parts_of_a_step_add_up_to_it() -> None:
+    """What is compiled in place of a region is listed, and the region is not; nor is what was timed in other steps."""
+
+    def region(name: str, seconds: float, *, cut: bool = False, kind: str = "module", given_up: str = "") -> Any:
+        passes = Passes()
+        passes.plain, passes.compiled = [Sums(seconds, 0.0)] * 9, [Sums(seconds / 2, 0.0)] * 9
+        times = SimpleNamespace(
+            passes=passes, has_history=True, tally=SimpleNamespace(given_up=given_up), retired=(),
+            calls=SimpleNamespace(eager=[], compiled=[]),
+        )  # fmt: skip
+        return SimpleNamespace(id=name, name=name, kind=kind, is_cut=cut, times=times, captures=[])
+
+    regions = [
+        region("net", 0.9, cut=True),
+        region("net:8", 0.3, kind="stretch"),
+        region("net:9", 0.4, kind="stretch", given_up="replaced"),
+        region("layer", 0.4),
+        region("sometimes", 1.2),
+        region("optimizer", 0.2, given_up="slower"),
+    ]
+    report = step_report(timed([1.0] * 40, [0.5] * 40), regions)
+    shares = {part.name: part.plain_forward_ms for part in report.parts}
+    assert shares == {"net:8": 300.0, "layer": 400.0, "optimizer": 200.0, "the rest": 100.0}

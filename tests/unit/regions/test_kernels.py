@@ -12,8 +12,8 @@ import torch
 
 import magpy_core
 from magpy_core.findings import Finding, Kernel, KernelCode, KernelLine, KernelWork, TargetReport, Unfused
+from magpy_core.products.targets.kernels import _chosen, kernel_findings
 from magpy_core.regions.api import region_of
-from magpy_core.regions.reports.kernels import _chosen, kernel_findings
 
 
 def kernel(*, us: float = 2.5, launches: int = 1, spill_bytes: int = 0, graph: str = "forward", line: int = 1) -> Kernel:

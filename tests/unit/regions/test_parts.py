@@ -71,13 +71,15 @@ def test_listeners_are_asked_for_the_step() -> None:
 
 def capture_with(*failures: Failure) -> Any:
     guards = SimpleNamespace(explain=lambda args, kwargs, global_ok: list(failures))
-    return SimpleNamespace(guards=guards, globals_hold=lambda: True)
+    return SimpleNamespace(guards=guards, globals_hold=lambda: True, fits_but_for=lambda args, kwargs: None)
 
 
 def test_the_closest_capture_explains_a_miss() -> None:
     a, b, c = (Failure("MP201", name, "1", "2") for name in "abc")
     assert closest_failures([capture_with(a, b), capture_with(c), capture_with(a)], (), {}, Learned()) == [c]
-    assert closest_failures([capture_with()], (), {}, Learned()) == [DECISION], "every guard holds: a decision on data"
+    undecided = capture_with()
+    undecided.trace = SimpleNamespace(refgraph=SimpleNamespace(reads=[]), decisions=[])
+    assert closest_failures([undecided], (), {}, Learned()) == [DECISION], "every guard holds: a decision on data"
 
 
 def test_what_varies_becomes_symbolic() -> None:

@@ -35,8 +35,8 @@ class FakeCapture:
     def require_path_check(self) -> None:
         pass
 
-    def fits_but_for_sizes(self, args: Any, kwargs: Any) -> bool:
-        return self.sizes
+    def fits_but_for(self, args: Any, kwargs: Any) -> Any:
+        return SimpleNamespace(source="its size") if self.sizes else None
 
 
 class FakeRegion:
@@ -224,7 +224,10 @@ def test_only_what_the_table_allows_follows() -> None:
 
 
 def test_the_pages_are_drawn_from_the_code() -> None:
-    """If not, run ``python docs/policy_page.py``."""
+    """If not, run ``python -m docs.policy_page``."""
     assert policy_page.PAGE.read_text(encoding="utf-8") == policy_page.page()
+    assert policy_page.PICTURE.read_text(encoding="utf-8") == policy_page.svg()
+    assert policy_page.LIMITS_PAGE.read_text(encoding="utf-8") == policy_page.limits_page()
+    assert len(policy_page.page().split()) <= 900, "an explanation, no reference"
     assert policy_page.ARCHITECTURE.read_text(encoding="utf-8") == policy_page.architecture()
     assert mermaid().count("-->") == 1 + sum(map(len, NEXT.values()))

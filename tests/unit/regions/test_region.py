@@ -419,3 +419,27 @@ def test_a_capture_whose_graph_only_raises_is_dropped() -> None:
         assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
     assert not region.captures and "eager mode does not" in region.disabled
     assert [f.code for f in region.findings.values()] == ["MP902"]
+
+
+def test_code_that_was_replaced_is_named_in_words() -> None:
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    def shifted(x: torch.Tensor) -> torch.Tensor:
+        return x + 2
+
+    c = magpy_core.compile(lambda x: scaled(x), backend="eager")
+    assert torch.equal(c(X), X * 2)
+    scaled.__code__ = shifted.__code__
+    assert torch.equal(c(X), X + 2)
+    (changed,) = region(c).summary().recompiles
+    assert changed.name.endswith("scaled.__code__") and changed.old.startswith("<code of test_code")
+    messages = [f.message for f in region(c).findings.values() if f.code == "MP201"]
+    assert len(messages) == 1 and "scaled` has other code than before" in messages[0]
+
+
+def test_values_of_one_text_are_told_apart() -> None:
+    c = magpy_core.compile(lambda x, f: x if f is None else x * 2, backend="eager")
+    for function in (lambda: 1, lambda: 2):
+        c(X, function)
+    assert region(c).summary().recompiles[0].new == "another object"

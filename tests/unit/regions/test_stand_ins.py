@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core._compat.versions import PY314
 from magpy_core.backends import fair_share
 from magpy_core.limits import Limits
 from magpy_core.regions.api import region_of
@@ -126,10 +127,15 @@ def test_in_a_class() -> None:
         def cached(self, n: int) -> float:
             return self.k * n
 
-        partial = eagerly(functools.partial(scaled, k=3.0))  # it does not become a method
+        partial = eagerly(functools.partial(scaled, k=3.0))  # it becomes a method from 3.14 on
 
     for holder in (Holder, Holder()):
-        assert holder.static(ONES)[0] == 2 and holder.of_class(ONES)[0] == 2 and holder.partial(ONES)[0] == 3
+        assert holder.static(ONES)[0] == 2 and holder.of_class(ONES)[0] == 2
+        if PY314 and type(holder) is Holder:
+            with pytest.raises(TypeError, match="multiple values for argument 'k'"):
+                holder.partial(ONES)
+        else:
+            assert holder.partial(ONES)[0] == 3
     assert Holder().cached(3) == 6.0 and Holder.cached.cache_info().misses == 1
 
 
@@ -137,7 +143,7 @@ def test_disabled() -> None:
     counter = magpy_core.disable(Counter())
     compiled = eagerly(lambda x: counter(x) + 1)
     assert [compiled(ONES)[0].item() for _ in range(3)] == [2, 3, 4] and counter.n == 3
-    assert {finding.code for finding in region_of(compiled).findings.values()} == {"MP112"}
+    assert {finding.code for finding in region_of(compiled).findings.values()} == {"MP120"}
     assert magpy_core.disable(functools.partial(scaled, k=2.0)).keywords == {"k": 2.0}
 
 

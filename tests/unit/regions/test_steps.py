@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from magpy_core.findings import Report
+from magpy_core.backends.background import QUEUE
+from magpy_core.findings import STEP_KINDS, Report
 from magpy_core.regions.region import Region
 from magpy_core.regions.session import Session
 from magpy_core.regions.timing import alternation, passes, steps
@@ -305,6 +306,32 @@ def test_one_whose_backward_pass_is_faster_stays_compiled(session: Session) -> N
     assert (model.plain_backward_ms or 0) > (model.compiled_backward_ms or 9) + 3
     assert Report("p", step=report).to_json()["step"]["speedup"] == report.speedup
     assert Report.from_json(Report("p", step=report).to_json()).step == report
+
+
+@pytest.mark.parametrize(("compiled", "plain", "is_mostly"), [(0, 0, False), (5, 5, True), (4, 5, False), (1, 0, True)])
+def test_the_next_run_is_granted_more_only_where_most_steps_ran_in_eager_mode(
+    session: Session, compiled: int, plain: int, is_mostly: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session._steps.kinds.extend(
+        bytes([STEP_KINDS.index("compiled")]) * compiled + bytes([STEP_KINDS.index("plain")]) * plain
+    )
+    assert session._steps.are_mostly_compiled is is_mostly
+    monkeypatch.setattr(QUEUE, "running", lambda: True)
+    assert session._shown().unfinished == (0 if is_mostly else 1)
+    monkeypatch.setattr(QUEUE, "running", lambda: False)
+    assert session._shown().unfinished == 0
+
+
+def test_a_region_that_is_cut_or_was_hardly_timed_is_no_part(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fragments are; and one step that waited for a recording would be shown as several steps."""
+    region, _ = train(session, lambda: 0.0)
+    assert [part.name for part in session.step_report().parts] == ["m", "the rest"]
+    few = region.times.passes.plain[:1]
+    monkeypatch.setattr(region.times.passes, "plain", few)
+    assert [part.name for part in session.step_report().parts] == ["the rest"]
+    monkeypatch.setattr(region.times.passes, "plain", few * 20)
+    monkeypatch.setattr(Region, "is_cut", True)
+    assert [part.name for part in session.step_report().parts] == ["the rest"]
 
 
 def test_both_kinds_of_steps_train_alike(session: Session) -> None:

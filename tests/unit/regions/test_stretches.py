@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.limits import LIMITS
 from magpy_core.opgraph.functions import operator_name
 from magpy_core.regions import trial as trials
 from magpy_core.regions.api import region_of
@@ -102,6 +103,70 @@ def test_a_stretch_computes_the_test_of_the_branch_after_it() -> None:
     parts = region_of(compiled).policy.fragments.regions  # type: ignore[union-attr]
     operators = {operator_name(node) for part in parts for capture in part.captures for node in capture.nodes}
     assert "gt" in operators, operators
+
+
+class Evaluated(nn.Module):
+    """Now and then it reads a clock. Later, another word is in an attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.calls, self.mode, self.read = nn.Linear(8, 8), 0, "warm", []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        is_far = x.max() > 999
+        x = torch.relu(self.linear(x)) * (2 if self.mode == "warm" else 3)
+        if is_far:
+            self.read.append(time.perf_counter() > 0)
+        return x - 1
+
+
+def test_what_is_refused_on_a_branch_does_not_end_recording() -> None:
+    """A call in twelve can't be captured. The others are, and once more when another word is in the attribute."""
+    plain, compiled = pair(Evaluated)
+    region = region_of(compiled)
+    for i in range(60):
+        for one in (plain, compiled):
+            one.mode = "warm" if i < 40 else "cold"
+        x = torch.full((4, 8), 1000.0 if i % 12 == 11 else float(i))
+        assert torch.equal(plain(x), compiled(x)) and plain.read == compiled.read
+    assert not region.is_cut and not region.disabled
+    assert len(region.captures) == 2 and region.hits >= 45
+
+
+def test_what_is_refused_on_a_branch_each_time_is_cut() -> None:
+    plain, compiled = pair(Evaluated)
+    for i in range(20):
+        x = torch.full((4, 8), 1000.0 + i)
+        assert torch.equal(plain(x), compiled(x)) and plain.read == compiled.read
+    region = region_of(compiled)
+    assert region.is_cut and region.recordings == LIMITS.refused_branches and served(region) >= 4
+
+
+class Unrolled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(6)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = torch.zeros(x.shape[0], 4)
+        for t in range(x.shape[1]):
+            hidden = self.layers(hidden + x[:, t])
+        return hidden * 2
+
+
+@pytest.mark.parametrize(("lengths", "is_cut"), [((7, 8, 9, 10, 11, 12), True), ((7, 8), False), ((1, 2, 3, 4), False)])
+def test_a_large_loop_of_ever_other_rounds_is_cut(lengths: tuple[int, ...], is_cut: bool) -> None:
+    """Two numbers of rounds have a graph each, and so have loops with few operations."""
+    plain, compiled = pair(Unrolled)
+    for i in range(24):
+        x = torch.randn(3, lengths[i % len(lengths)], 4)
+        assert torch.equal(plain(x), compiled(x))
+    region = region_of(compiled)
+    assert region.is_cut == is_cut
+    if is_cut:
+        assert len(region.captures) <= 3 and served(region) > 40
+    else:
+        assert len(region.captures) == len(lengths) and region.hits >= 18
 
 
 class Counted(nn.Module):
@@ -246,7 +311,7 @@ def test_statements_without_tensors_are_no_stretch_any_more(monkeypatch: pytest.
             x = torch.randn(16, 8, generator=torch.Generator().manual_seed(i))
             assert plain(x) == compiled(x)
     assert served(region_of(compiled)) > 10
-    assert max(calls.values()) <= 30, f"not for each row: {calls}"
+    assert max(calls.values()) <= 40, f"not for each row: {calls}"
     assert len(region_of(compiled).policy.fragments.regions) == 1  # type: ignore[union-attr]
 
 

@@ -24,9 +24,10 @@ def calls(session: Session, number: int, *, parts: bool) -> None:
         whole.region()
 
 
-@pytest.mark.parametrize(("number", "parts", "shown"), [(3, False, ["step"]), (3, True, []), (0, False, [])])
+@pytest.mark.parametrize(("number", "parts", "shown"), [(3, False, ["step"]), (3, True, ["step"]), (0, False, [])])
 def test_a_step_that_was_never_recorded(number: int, parts: bool, shown: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that is too short for a recording has run its steps all the same; regions of their parts show them."""
+    """A program that is too short for a recording has run its steps all the same; its parts show them if they had as many
+    calls by themselves."""
     session = Session(mode="compiled", backend="eager")
     monkeypatch.setattr("magpy_core.regions.region.Region.record", lambda region, args, kwargs, held: region.target())
     calls(session, number, parts=parts)

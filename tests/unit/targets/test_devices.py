@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from magpy_core.findings.kernels import KernelWork
-from magpy_core.targets.devices import DEVICES, UnknownTarget, parse_target
-from magpy_core.targets.roofline import LAUNCH_US, estimate
+from magpy_core.products.targets.devices import DEVICES, UnknownTarget, parse_target
+from magpy_core.products.targets.roofline import LAUNCH_US, estimate
 
 H100 = DEVICES["cuda:sm_90"]
 

@@ -13,10 +13,10 @@ import magpy_core
 from magpy_core._compat.torch.fusion import Apart
 from magpy_core._compat.torch.triton_lowering import LoweredGraph
 from magpy_core.findings import Kernel, KernelWork, TargetReport
-from magpy_core.regions.reports.kernels import kernels_of_capture
-from magpy_core.targets import fusion
-from magpy_core.targets.devices import parse_target
-from magpy_core.targets.roofline import estimate
+from magpy_core.products.targets import fusion
+from magpy_core.products.targets.devices import parse_target
+from magpy_core.products.targets.kernels import kernels_of_capture
+from magpy_core.products.targets.roofline import estimate
 
 pytest.importorskip("triton")
 SIZE = 4096  # smaller kernels are bound by their launch

@@ -18,8 +18,8 @@ import magpy_core
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Kernel, KernelCode, KernelLine, KernelWork
 from magpy_core.opgraph import naming
-from magpy_core.targets import kept, lowering
-from magpy_core.targets.devices import parse_target
+from magpy_core.products.targets import kept, lowering
+from magpy_core.products.targets.devices import parse_target
 
 pytest.importorskip("triton")
 H100 = parse_target("h100")
@@ -117,8 +117,8 @@ def test_the_same_graph_has_the_same_name() -> None:
 def test_the_name_is_that_of_any_process(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(
         "import torch, magpy_core\n"
-        "from magpy_core.targets import kept\n"
-        "from magpy_core.targets.devices import parse_target\n"
+        "from magpy_core.products.targets import kept\n"
+        "from magpy_core.products.targets.devices import parse_target\n"
         "f = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU())\n"
         "(c,) = magpy_core.monitor(f)(torch.ones(2, 4)).captures\n"
         "print(kept.name_of('r', 'module', c, parse_target('h100')))\n"
@@ -187,6 +187,15 @@ def test_the_region_the_kind_and_the_device_are_in_the_name() -> None:
         kept.name_of("r", "function", without_gradients, H100),
     }  # fmt: skip
     assert len(names) == 6 and "" not in names
+
+
+def test_operators_that_torch_defines_in_python_have_names() -> None:
+    """``x ** 2`` calls a function whose own name is ``pow``, which its module does not have."""
+    operators = [
+        getattr(torch.Tensor, name) for name in ("__pow__", "__rsub__", "__rtruediv__", "__floordiv__", "norm", "split")
+    ]
+    names = [naming.target_name(one) for one in operators]
+    assert names[:2] == ["method __pow__", "method __rsub__"] and len(set(names)) == len(names)
 
 
 def test_a_function_that_has_no_name_is_compiled_each_time() -> None:

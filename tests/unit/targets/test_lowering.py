@@ -13,8 +13,8 @@ import magpy_core
 from magpy_core._compat.torch import triton_device
 from magpy_core.findings import Kernel
 from magpy_core.findings.kernels import BOUNDS
-from magpy_core.targets import lowering
-from magpy_core.targets.devices import UnknownTarget, parse_target
+from magpy_core.products.targets import lowering
+from magpy_core.products.targets.devices import UnknownTarget, parse_target
 from tests.unit.compat.test_triton_lowering import H100, in_process
 
 pytest.importorskip("triton")
@@ -99,7 +99,7 @@ def test_without_the_package_the_message_says_how_to_install_it(monkeypatch: pyt
 
 
 def test_a_graph_that_does_not_compile_is_named() -> None:
-    from magpy_core.regions.api import TargetFailed
+    from magpy_core.products.targets.kernels import TargetFailed
 
     layer = nn.LSTM(4, 4)
     with pytest.raises(TargetFailed, match=r"LSTM: .*cuDNN"):

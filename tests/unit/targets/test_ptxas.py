@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from magpy_core.targets.ptxas import AssemblerFailed, Resources, read, resources
+from magpy_core.products.targets.ptxas import AssemblerFailed, Resources, read, resources
 
 REPORT = """ptxas info    : 11 bytes gmem
 ptxas info    : Compiling entry function 'k' for 'sm_90a'

@@ -13,7 +13,7 @@ import magpy_core
 from magpy_core._compat.torch import fake
 from magpy_core.findings import Unsupported
 from magpy_core.guards.explain import TensorFacts
-from magpy_core.targets.retarget import attention, dropout, example_inputs, retarget, stays_on_cpu
+from magpy_core.products.targets.retarget import attention, dropout, example_inputs, retarget, stays_on_cpu
 
 
 def captured(target: Any, *args: Any) -> Any:

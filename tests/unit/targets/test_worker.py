@@ -8,7 +8,7 @@ import time
 
 import torch
 
-from magpy_core.targets.worker import WorkerFailed, results_of
+from magpy_core.products.targets.worker import WorkerFailed, results_of
 
 
 def test_results_come_back_with_their_positions() -> None:

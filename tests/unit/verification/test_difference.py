@@ -217,6 +217,32 @@ def test_noise_changes_results_only() -> None:
         assert all(torch.equal(run[i], eager[i]) for i in (1, 2, 3)), "views, whole numbers and answers stay"
 
 
+def test_noise_keeps_the_sign_of_a_zero() -> None:
+    zeros = torch.tensor([-0.0, 0.0])
+
+    def smaller(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.minimum(x, y).reciprocal()
+
+    gm = traced(smaller)
+    for seed in range(3):
+        assert torch.equal(Noisy(gm, seed).run(zeros, zeros)[0], torch.tensor([-math.inf, math.inf]))
+    found = compared(smaller, lambda x, y: torch.full_like(x, math.inf), torch.full((2,), -0.0), torch.zeros(2))
+    assert found is not None and "infinite" in found.text
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_conversion_that_is_left_out_is_a_difference(dtype: torch.dtype) -> None:
+    """Each correct computation rounds to the type that the program asks for."""
+
+    def lost(x: torch.Tensor) -> torch.Tensor:
+        return x.to(dtype).float() - x
+
+    assert compared(lost, torch.zeros_like, X) is not None
+    assert compared(lambda x: (x @ x.t()).to(dtype) + x.sum(), lambda x: x @ x.t() + x.sum(), X) is not None
+    half = X.to(dtype)
+    assert compared(lambda x: (x * 1.1) * 0.7, lambda x: (x.float() * 1.1 * 0.7).to(dtype), half) is None, "operations round"
+
+
 def test_no_more_noisy_runs_than_needed() -> None:
     asked: list[int] = []
 
@@ -279,7 +305,7 @@ def test_a_graph_that_raises_is_not_checked() -> None:
 def test_too_little_memory_for_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     from magpy_core.verification import copies
 
-    monkeypatch.setattr(copies, "_free_memory", lambda: 1000.0)
+    monkeypatch.setattr(copies, "free_memory", lambda: 1000.0)
     verdict = check(traced(update), lambda given: (update(*given),), [W, W.clone()], (1,), same_random=True)
     assert verdict.unchecked.startswith("MemoryError") and verdict.difference is None
 
@@ -335,3 +361,123 @@ def test_a_backward_pass_inside_the_graph_has_noise() -> None:
     gm = fx.GraphModule({}, graph)
     eager, noisy = (runs(X, W.clone().requires_grad_())[0] for runs in (gm, Noisy(gm, 0).run))
     assert 0 < (eager - noisy).abs().max() < 1e-3 * eager.abs().max()
+
+
+def test_operators_that_torch_defines_in_python_are_compared() -> None:
+    """``x ** 2`` and ``1 - x``: fx prints the first under a name that its module does not have."""
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    power = graph.call_function(torch.Tensor.__pow__, (x, 2))
+    graph.output((graph.call_function(torch.Tensor.__rsub__, (power, 1)),))
+    gm = fx.GraphModule(torch.nn.Module(), graph)
+    same = check(gm, lambda given: (1 - given[0] ** 2,), (X,), (), same_random=True)
+    assert (same.unchecked, same.difference) == ("", None)
+    assert check(gm, lambda given: (1 - given[0] ** 3,), (X,), (), same_random=True).difference is not None
+
+
+def test_numbers_too_small_for_float16_are_compared() -> None:
+    """The smallest normal one is 6e-5; below that, a place counts 6e-8."""
+    small = (X * 1e-5).half()
+    assert compared(lambda x: x * 0.5, lambda x: (x.float() * 0.5).half(), small) is None
+    assert compared(lambda x: x * 0.5, lambda x: x * 0.75, small) is not None
+    rounded = (X * 1e-4).half()
+    assert compared(lambda x: x * 1e-2 * 1e2, lambda x: (x.float() * 1e-2 * 1e2).half(), rounded) is None, "noise grows"
+
+
+def of_aten(*operations: tuple[Any, dict[str, Any]], more: int = 0) -> fx.GraphModule:
+    """Operations one after the other, of which the last is the result; the first takes ``more`` inputs, too."""
+    graph = fx.Graph()
+    value: Any = graph.placeholder("x")
+    others = [graph.placeholder(f"other_{n}") for n in range(more)]
+    for number, (target, keywords) in enumerate(operations):
+        value = graph.call_function(target, (value, *(others if not number else ())), keywords)
+    graph.output((value,))
+    return fx.GraphModule(torch.nn.Module(), graph)
+
+
+def test_conversions_have_no_noise_in_a_traced_graph() -> None:
+    to = torch.ops.aten._to_copy.default
+    gm = of_aten((to, {"dtype": torch.float16}), (to, {"dtype": torch.float32}))
+    assert torch.equal(Noisy(gm, 0).run(X.clone())[0], X.half().float())
+    found = check(gm, lambda given: (given[0].clone(),), (X,), (), same_random=True).difference
+    assert found is not None, "the conversions are left out"
+
+
+def test_what_a_traced_graph_sums_up_has_noise_before_that() -> None:
+    gm = of_aten((torch.ops.aten.sum.dim_IntList, {"dim": [1]}))
+    x = torch.stack([X[0] + 0.1, -X[0] - 0.1]).t().contiguous() * 1e4  # rows that cancel: the sums are whole numbers
+    assert not gm.forward(x)[0].any() and Noisy(gm, 0).run(x)[0].any()
+
+
+def test_a_normalization_of_a_traced_graph_writes_its_statistics_under_noise() -> None:
+    keywords = {"training": True, "momentum": 0.1, "eps": 1e-5}
+    gm = of_aten((torch.ops.aten.native_batch_norm.default, keywords), more=4)
+    weight, bias, mean, variance = torch.ones(32), torch.zeros(32), torch.zeros(32), torch.ones(32)
+    Noisy(gm, 0).run(X.clone(), weight, bias, mean, variance)
+    assert mean.any() and not torch.equal(variance, torch.ones(32))
+
+
+def with_backward(what: str, **options: Any) -> tuple[fx.GraphModule, tuple[torch.Tensor, ...]]:
+    """A graph that takes the gradient of a loss inside. It returns ``hidden``, from which the loss is computed, or the
+    ``gradient``, squared; the gradient; and the loss."""
+    graph = fx.Graph()
+    x, w = graph.placeholder("x"), graph.placeholder("w")
+    hidden = graph.call_function(torch.tanh, (graph.call_function(torch.matmul, (x, w)),))
+    loss = graph.call_method("sum", (graph.call_function(torch.square, (hidden,)),))
+    gradients = graph.call_function(torch.autograd.grad, ((loss,), (w,)), options)
+    gradient = graph.call_function(operator.getitem, (gradients, 0))
+    other = graph.call_function(torch.square, ({"hidden": hidden, "gradient": gradient}[what],))
+    graph.output((other, gradient, loss))
+    return fx.GraphModule(torch.nn.Module(), graph), (X, W.clone().requires_grad_())
+
+
+class Wrong(torch.autograd.Function):
+    """The identity, whose gradient is twice what it should be."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return gradient * 2
+
+
+@pytest.mark.parametrize(("what", "option"), [("hidden", "retain_graph"), ("gradient", "create_graph")])
+def test_gradients_of_results_after_a_backward_pass_inside_are_compared(what: str, option: str) -> None:
+    gm, inputs = with_backward(what, **{option: True})
+    right = check(gm, lambda given: gm.forward(*given), inputs, (), same_random=True)
+    assert (right.unchecked, right.difference) == ("", None)
+
+    def wrong(given: list[Any]) -> Any:
+        result, *rest = gm.forward(*given)
+        return Wrong.apply(result), *rest
+
+    found = check(gm, wrong, inputs, (), same_random=True)
+    assert found.difference is not None and found.difference.what == "gradient of input 1", found.unchecked
+
+
+def test_a_result_whose_history_is_used_up_has_no_gradient_to_compare() -> None:
+    gm, inputs = with_backward("hidden")
+    same = check(gm, lambda given: gm.forward(*given), inputs, (), same_random=True)
+    assert (same.unchecked, same.difference) == ("", None)
+
+    def wrong(given: list[Any]) -> Any:
+        result, gradient, loss = gm.forward(*given)
+        return result, gradient * 2, loss
+
+    found = check(gm, wrong, inputs, (), same_random=True).difference
+    assert found is not None and found.what == "result 1", "the gradient itself is a result"
+
+
+def test_the_loss_is_what_the_backward_pass_begins_with() -> None:
+    gm, inputs = with_backward("hidden")
+    loss = torch.tanh(X @ W).square().sum().item()
+    assert check(gm, lambda given: gm.forward(*given), inputs, (), same_random=True).losses == pytest.approx((loss, loss))
+
+    def other(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2, x.sum()
+
+    found = check(traced(other), lambda given: (given[0] * 2, given[0].sum() + 1.0), (X,), (), same_random=True)
+    assert found.losses == pytest.approx((X.sum().item(), X.sum().item() + 1.0), rel=1e-5)
+    assert check(traced(softmax), lambda given: (softmax(*given),), (X,), (), same_random=True).losses is None

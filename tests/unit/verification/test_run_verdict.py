@@ -80,6 +80,69 @@ def test_more_than_noise_is_a_difference_at_the_first_step_that_has_it(runs: Run
     assert difference.largest == pytest.approx(1e-4, rel=0.1) and difference.explained == pytest.approx(1e-6, rel=0.3)
 
 
+def save_updates(base: Path, kind: str, *, gradient: float, update: float) -> None:
+    """Of one optimizer in step 2: what is added to what the eager run has, as a part of it."""
+    for name, by, moved in (("eager", 0.0, 0.0), ("compiled", gradient, update)):
+        saved = {"gradients": {"0": ONES * (1 + by)}, "updates": {"0": -ONES * (1 + moved)}, "sizes": {"0": 1e-7}}
+        torch.save([{"kind": kind, **saved}], base / name / "updates-2.pt")
+        index = json.loads((base / name / "index.json").read_text())
+        (base / name / "index.json").write_text(json.dumps({**index, "updates": {"2": "updates-2.pt"}}))
+
+
+ORIGIN = {"operation": "addmm", "where": "train.py:3", "apart": 1e-7, "step": 2}
+
+
+def test_the_operation_and_the_optimizer_that_make_a_difference_are_named(runs: Runs) -> None:
+    runs.add("compiled", [0.0, EPS, EPS, EPS])
+    runs.add("again")
+    runs.add("noise-0", EPS)
+    assert runs.verdict().origin is None and "gave the same bits" in runs.verdict().why_no_origin
+    assert runs.verdict().amplified is None
+    (runs.base / "compiled" / "origin.json").write_text(json.dumps({"origin": ORIGIN, "why": []}))
+    save_updates(runs.base, "Adadelta", gradient=1e-6, update=1e-2)
+    found = runs.verdict()
+    assert found.origin == ORIGIN and found.why_no_origin == "" and found.amplified is not None
+    assert (found.amplified.optimizer, found.amplified.step) == ("Adadelta", 2)
+    assert found.amplified.factor == pytest.approx(1e4, rel=0.1)
+
+
+@pytest.mark.parametrize(("gradient", "update"), [(1e-6, 2e-6), (0.0, 1e-2), (float("nan"), 1.0), (1e-6, float("nan"))])
+def test_an_optimizer_that_only_passes_a_difference_on_is_not_named(runs: Runs, gradient: float, update: float) -> None:
+    runs.add("compiled", EPS)
+    save_updates(runs.base, "SGD", gradient=gradient, update=update)
+    assert runs.verdict().amplified is None
+
+
+def test_what_storing_a_parameter_rounds_away_is_no_amplification(runs: Runs) -> None:
+    runs.add("compiled", EPS)
+    save_updates(runs.base, "SGD", gradient=1e-9, update=5e-9)  # less than the sizes say
+    assert runs.verdict().amplified is None
+
+
+def test_a_difference_that_left_no_trace_in_the_state_explains_none(runs: Runs) -> None:
+    runs.add("compiled", [0.0, EPS, EPS, EPS])
+    runs.add("again")
+    runs.add("noise-0", EPS)
+    early = {"origin": {**ORIGIN, "step": 1}, "why": []}
+    (runs.base / "compiled" / "origin.json").write_text(json.dumps(early))
+    found = runs.verdict()
+    assert (found.kind, found.need, found.between, found.origin) == ("rounding", "origin", (1, 2), None)
+    (runs.base / "origin").mkdir()
+    assert runs.verdict().need == "" and "gave the same bits" in runs.verdict().why_no_origin
+    (runs.base / "origin" / "origin.json").write_text(json.dumps({"origin": ORIGIN, "why": []}))
+    assert runs.verdict().origin == ORIGIN and runs.verdict().need == ""
+
+
+def test_an_operation_that_differs_after_the_first_difference_does_not_explain_it(runs: Runs) -> None:
+    runs.add("compiled", [EPS, EPS, EPS, EPS])
+    (runs.base / "compiled" / "origin.json").write_text(json.dumps({"origin": ORIGIN, "why": []}))
+    found = runs.verdict()
+    assert found.origin is None and "in step 2, which is later" in found.why_no_origin
+    why = "calls of compiled code could not be compared: it communicates"
+    (runs.base / "compiled" / "origin.json").write_text(json.dumps({"origin": None, "why": [why]}))
+    assert runs.verdict().why_no_origin == why
+
+
 def test_chaos_at_the_end_hides_no_difference_of_an_early_step(runs: Runs) -> None:
     runs.add("compiled", [1e-3, 1e-2, 1e-1, 1.0])
     runs.add("again")

@@ -70,6 +70,14 @@ def test_where_nothing_differs_there_is_no_part() -> None:
     assert smallest_part(traced(mixed), inputs, refuses) is None
 
 
+def test_an_operation_that_only_the_recorded_graph_has_is_found() -> None:
+    """As torch traces it here, it has other parts, which are compiled rightly."""
+    inputs = (torch.randn(4, 4), torch.randn(4, 4, requires_grad=True))
+    part = smallest_part(traced(lambda x, w: torch.exp(x @ w) + 1), inputs, with_bug(torch.exp))
+    assert part is not None and part.operations == ["exp"] and part.of == 3
+    assert inputs[1].grad is None and not part.inputs[0].requires_grad
+
+
 def test_what_is_written_stays_as_it_is() -> None:
     def writes(x: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
         total.add_(x.abs())
@@ -101,8 +109,7 @@ def test_what_rounding_explains_is_measured() -> None:
 
 
 @pytest.mark.parametrize("differs", [True, False], ids=["random", "data"])
-def test_the_file_has_the_graph_and_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differs: bool) -> None:
-    monkeypatch.setattr(reproducer, "_is_confirmed", lambda path: False)
+def test_the_file_has_the_graph_and_what_it_takes(tmp_path: Path, differs: bool) -> None:
     part = _part(lambda x: x.exp() + 1, torch.randn(4, 3).t())
     first, second = (write(part, tmp_path / "new", lambda inputs: differs) for _ in range(2))
     assert (first.path.name, second.path.name) == ("difference-1.py", "difference-2.py")
@@ -114,11 +121,23 @@ def test_the_file_has_the_graph_and_what_it_takes(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.slow
+def test_the_file_says_that_a_result_has_another_type(tmp_path: Path) -> None:
+    written = write(_part(lambda x: x.exp() + 1, torch.randn(8)), tmp_path, lambda inputs: True)
+    text = written.path.read_text()
+    assert "torch.compile(graph, fullgraph=True, dynamic=False, options=options)" in text
+    wrong = text.replace(
+        "torch.compile(graph, fullgraph=True, dynamic=False, options=options)", "lambda x: [graph(x)[0].double()]"
+    )
+    written.path.write_text(wrong)
+    assert reproducer._is_confirmed(written.path)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
 def test_the_file_says_whether_torch_alone_differs(tmp_path: Path, dtype: torch.dtype) -> None:
     part = _part(lambda x: x.exp() + 1, torch.randn(64, dtype=dtype))
     written = write(part, tmp_path, lambda inputs: True)
-    assert not written.is_confirmed, "torch is right"
+    assert not written.is_confirmed(), "torch is right"
     done = subprocess.run([sys.executable, str(written.path)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "they do not differ" in done.stdout and "result 0: largest difference" in done.stdout
     wrong = written.path.read_text().replace(

@@ -1,0 +1,1 @@
+"""What stands beside the engine: other tools on the same runner."""
