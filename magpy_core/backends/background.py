@@ -36,7 +36,7 @@ from magpy_core._compat.torch.torch_state import accelerator_in_use
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.backends.blocks.parts import reporting
 from magpy_core.backends.cache import note_removed, prepare, removed_files
-from magpy_core.backends.fair_share import Account, FairShare, Reading
+from magpy_core.backends.fair_share import Account, FairShare, Reading, Saving
 from magpy_core.backends.processor_time import Waits, used_by, used_by_tree
 from magpy_core.findings import Location, Unsupported
 from magpy_core.findings.json_form import build
@@ -47,8 +47,8 @@ State = Literal["waiting", "running", "done", "failed"]
 _PAGE = 8192
 # positions in the page
 _STATE, _CANCELLED, _PARTS_DONE, _PARTS = 0, 1, slice(2, 4), slice(4, 6)
-_ALONE = 6
-_BEAT, _CPU, _SAVES, _TEXT = slice(8, 16), slice(16, 24), slice(24, 32), 32
+_ALONE, _HELD = 6, 7
+_BEAT, _CPU, _SAVES, _AWAITED, _TEXT = slice(8, 16), slice(16, 24), slice(24, 32), slice(32, 40), 40
 _RUNNING, _DONE, _FAILED = 1, 2, 3
 _TO_CLEAN_UP_S = 1.0  # C++ compilers remove what they have half written
 _MOST_PLACES = 8  # of a path: the page has to hold them
@@ -132,7 +132,11 @@ class Compilation:
         sure = self._calls * LIMITS.operation_seconds * calls / max(elapsed, 1e-9)
         self.saves = min(sure, LIMITS.most_gain * share)
         if (page := self._page) is not None:
-            page[_SAVES] = _saves_as_bytes(self.saves)
+            self._tell(page)
+
+    def _tell(self, page: mmap.mmap) -> None:
+        """The process decides by it what it may take from the program."""
+        page[_SAVES], page[_AWAITED] = _millionths(self.saves), _millionths(self.seconds)
 
     @property
     def is_wanted(self) -> bool:
@@ -151,7 +155,8 @@ class Compilation:
         page = self._page = mmap.mmap(-1, _PAGE)
         self._starter, self._started_at, slot = os.getpid(), time.monotonic(), ACCOUNT.new_slot()
         _beat(page)
-        page[_STATE], page[_SAVES] = _RUNNING, _saves_as_bytes(self.saves)
+        page[_STATE] = _RUNNING
+        self._tell(page)
         me = Path(f"/proc/{os.getpid()}/stat")
         started = start_time(me)
         try:
@@ -192,6 +197,11 @@ class Compilation:
         while self.is_better_alone and not self.ended():
             time.sleep(_NAP_S)
         return time.monotonic() - start
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it would take more from the program than its code will save: it is stopped, in nobody's way."""
+        return self.state == "running" and self._page is not None and bool(self._page[_HELD])
 
     @property
     def parts(self) -> tuple[int, int]:
@@ -242,7 +252,7 @@ class Queue:
 
     def _is_next(self, one: Compilation) -> bool:
         others = [other for other in self._all if other is not one]
-        running = sum(1 for other in others if other.state == "running" and not other.ended())
+        running = sum(1 for other in others if other.state == "running" and not other.ended() and not other.is_held)
         waiting = [other for other in others if other.state == "waiting" and other.is_wanted]
         return running < self._most and all(other.pays <= one.pays for other in waiting)
 
@@ -274,8 +284,8 @@ def _number(page: mmap.mmap, where: slice) -> int:
     return int.from_bytes(page[where], "little")
 
 
-def _saves_as_bytes(saves: float) -> bytes:
-    return int(saves * 1e6).to_bytes(8, "little")
+def _millionths(number: float) -> bytes:
+    return int(number * 1e6).to_bytes(8, "little")
 
 
 def _compiled_parts(page: mmap.mmap, done: int, parts: int) -> None:
@@ -361,7 +371,8 @@ def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[
     def reading() -> Reading:
         return Reading(used_by(program), waits.seconds(), used_by_tree(worker), time.monotonic() - start)
 
-    share = FairShare(ACCOUNT, slot, reading(), need, lambda: _number(page, _SAVES) / 1e6)
+    saving = Saving(lambda: _number(page, _SAVES) / 1e6, lambda: _number(page, _AWAITED) / 1e6)
+    share = FairShare(ACCOUNT, slot, reading(), need, saving)
     while True:
         ended, status = os.waitpid(worker, os.WNOHANG)
         if ended:
@@ -377,7 +388,7 @@ def _supervise(page: mmap.mmap, worker: int, program: int, is_needed: Callable[[
         if (may_run := share.may_run(now)) is not runs:
             os.killpg(worker, signal.SIGCONT if may_run else signal.SIGSTOP)
             runs = may_run
-        page[_ALONE] = share.is_better_alone
+        page[_ALONE], page[_HELD] = share.is_better_alone, not share.is_worth_its_cost
         _beat(page)
         time.sleep(LIMITS.compile_check_interval)
 

@@ -13,6 +13,7 @@ better alone on the machine: the program waits until it has ended.
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -79,15 +80,23 @@ class Reading:
     elapsed: float = 0.0
 
 
+@dataclass(frozen=True)
+class Saving:
+    """What the code will save, as far as that is known now. ``sure``: of each second that the program runs, the part that it
+    is sure to save; ``awaited``: seconds of calls in eager mode that it could have served so far."""
+
+    sure: Callable[[], float] = lambda: 0.0
+    awaited: Callable[[], float] = lambda: math.inf
+
+
 class FairShare:
     """Of one compiling process, which keeps what it has taken in ``slot`` of the ``account``. ``need``: the processor
-    seconds that it will probably use; ``saves``: of each second that the program runs, the part that its code is sure to
-    save, as far as that is known."""
+    seconds that it will probably use."""
 
     def __init__(
-        self, account: Account, slot: int, first: Reading, need: float = 0.0, saves: Callable[[], float] = lambda: 0.0
+        self, account: Account, slot: int, first: Reading, need: float = 0.0, saving: Saving | None = None
     ) -> None:
-        self._account, self._slot, self._need, self._saves = account, slot, need, saves
+        self._account, self._slot, self._need, self._saving = account, slot, need, saving or Saving()
         self._is_granted = False
         self._first = self._last = first
         self._used = self._taken = 0.0
@@ -97,6 +106,8 @@ class FairShare:
         self._alone_from: float | None = None
         self.is_better_alone = False
         """Whether the program had better wait until it has ended."""
+        self.is_worth_its_cost = True
+        """Whether its code may save what it takes from the program in all."""
 
     def may_run(self, now: Reading) -> bool:
         """Whether the compiler may run until the next reading. Since the last one, it has taken from the program what the
@@ -126,9 +137,19 @@ class FairShare:
         self._suffices = self._suffices or self._account.taken + left <= self._account.share(
             now.program, LIMITS.compile_share
         )
-        if not self._suffices:
-            return self._account.taken <= self._account.share(now.program, LIMITS.compile_probe)
-        return self._account.taken <= self._account.share(now.program, LIMITS.compile_share)
+        is_known = self._used >= LIMITS.alone_after  # what compiling takes
+        self.is_worth_its_cost = not is_known or self._is_granted or self._taken + left <= self._worth(now.program)
+        if not self.is_worth_its_cost:
+            return False
+        part = LIMITS.compile_share if self._suffices else LIMITS.compile_probe
+        return self._account.taken <= self._account.share(now.program, part)
+
+    def _worth(self, program: float) -> float:
+        """Processor seconds that its code saves at most, from now on: the calls that it would serve take the part of the time
+        that they have taken so far, and the program goes on for as long as expected, or as long as it has run."""
+        awaited = self._saving.awaited() * self._threads
+        ahead = (self._account.expected - program) / program if self._account.expected > program > 0.0 else 1.0
+        return LIMITS.most_gain * awaited * ahead
 
     def _had_better_be_alone(self, now: float) -> bool:
         """It is sure to pay back, threads of the program that wait for each other lose processors to it, and it has not
@@ -144,4 +165,4 @@ class FairShare:
         if not self._need:
             return False
         cost = self._need * self._threads  # if the program waits, all of its threads do
-        return self._saves() * (self._account.expected - program) >= LIMITS.payback * cost
+        return self._saving.sure() * (self._account.expected - program) >= LIMITS.payback * cost

@@ -324,6 +324,24 @@ def test_who_asks_no_more_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     assert gone.state == "waiting"
 
 
+def test_what_will_not_save_its_cost_is_stopped_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spin() -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(background.Waits, "seconds", lambda self: None)  # all that it uses counts
+    queue = Queue(most=1)
+    rare, usual = queue.add(), queue.add()
+    until(lambda: queue.poll(rare, spin) or rare.is_held)
+    until(lambda: queue.poll(usual, lambda: None))
+    assert rare.state == "running" and rare.is_held and usual.state == "done"
+    rare.seconds = 1e3
+    rare.ran_plain(1, 1.0, 1.0)
+    until(lambda: not rare.is_held)
+    rare.cancel()
+    assert not rare.is_held
+
+
 def test_all_end_with_the_program() -> None:
     queue = Queue(most=1)
     running, waiting = queue.add(), queue.add()

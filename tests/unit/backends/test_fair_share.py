@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from magpy_core.backends.fair_share import Account, FairShare, Reading
+from magpy_core.backends.fair_share import Account, FairShare, Reading, Saving
 from magpy_core.backends.processor_time import Waits, used_by, used_by_tree
 from magpy_core.limits import LIMITS
 
@@ -106,7 +106,7 @@ def test_what_processes_use_and_wait() -> None:
 
 def test_what_is_sure_to_pay_back_twice_before_the_foreseen_end_is_granted_at_once() -> None:
     account, need = Account(), 20.0
-    sure = FairShare(account, account.new_slot(), NOTHING, need, lambda: 0.25)
+    sure = FairShare(account, account.new_slot(), NOTHING, need, Saving(lambda: 0.25))
     account.expect(LIMITS.payback * need / 0.25 - 1.0)
     at_once = account.share(0.0, LIMITS.compile_share)
     assert not sure.may_run(Reading(0.0, at_once + 1.0, at_once + 1.0)), "it would save a little too little"
@@ -128,7 +128,7 @@ def granted(threads: float) -> FairShare:
     """A compilation of 20 seconds, granted, with a second of it used beside a program on so many processors."""
     account = Account()
     account.expect(1e4)
-    share = FairShare(account, account.new_slot(), NOTHING, 20.0, lambda: 0.5)
+    share = FairShare(account, account.new_slot(), NOTHING, 20.0, Saving(lambda: 0.5))
     assert share.may_run(Reading(threads, 0.5, 1.0, elapsed=1.0))
     return share
 
@@ -148,6 +148,28 @@ def test_a_granted_compilation_that_stops_the_programs_threads_is_better_alone()
 def test_what_is_not_sure_to_pay_back_for_all_threads_makes_no_program_wait() -> None:
     account = Account()
     account.expect(1.5 * LIMITS.payback * 20.0 / 0.5)
-    share = FairShare(account, account.new_slot(), NOTHING, 20.0, lambda: 0.5)
+    share = FairShare(account, account.new_slot(), NOTHING, 20.0, Saving(lambda: 0.5))
     share.may_run(Reading(2.0, 0.5, 1.0, elapsed=1.0))
     assert not share.is_better_alone
+
+
+def test_a_compilation_takes_no_more_than_its_code_will_save() -> None:
+    awaited = 0.0
+    account, at_once, need = Account(), LIMITS.alone_after, 10.0
+    share = FairShare(account, account.new_slot(), NOTHING, need, Saving(awaited=lambda: awaited))
+    assert share.may_run(Reading(10.0, 0.3, 0.3)) and share.is_worth_its_cost, "it is to show what it takes"
+    assert not share.may_run(Reading(10.0, at_once, at_once)) and not share.is_worth_its_cost
+    awaited = need / LIMITS.most_gain - 0.1
+    assert not share.may_run(Reading(60.0, at_once, at_once))
+    awaited = need / LIMITS.most_gain + 0.1
+    assert share.may_run(Reading(60.0, at_once, at_once)) and share.is_worth_its_cost
+    account.expect(60.0 + 30.0)
+    assert not share.may_run(Reading(60.0, at_once, at_once)), "the program ends soon"
+
+
+def test_a_compilation_that_takes_nothing_needs_to_save_little() -> None:
+    account = Account()
+    share = FairShare(account, account.new_slot(), NOTHING, 10.0, Saving(awaited=lambda: 0.1))
+    assert share.may_run(Reading(10.0, 0.0, 5.0)) and share.is_worth_its_cost
+    assert share.may_run(Reading(10.0, 0.02, 5.5)) and share.is_worth_its_cost
+    assert not share.may_run(Reading(10.0, 0.2, 6.0))
