@@ -256,6 +256,11 @@ class Queue:
         waiting = [other for other in others if other.state == "waiting" and other.is_wanted]
         return running < self._most and all(other.pays <= one.pays for other in waiting)
 
+    def pays_in(self, seconds: float) -> bool:
+        """Whether code that is being compiled is sure to save, in a run of so many seconds, what compiling it takes if the
+        program waits for it."""
+        return any(one.saves * seconds >= one.need for one in self._all if one.state == "running" and not one.ended())
+
     def cancel(self) -> None:
         """The program has ended: what runs is to end while the interpreter does."""
         for one in self._all:

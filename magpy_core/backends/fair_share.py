@@ -7,7 +7,7 @@ gains nothing, and the next one would begin again: so the run after it is grante
 the program goes on, a compilation that is sure to pay back twice what it will take gets that at once.
 
 The threads of a parallel loop wait for each other, and spin while they do: one that has lost its processor stops all. So
-what is taken from a program on several processors counts as often, and a granted compilation that shares them with it is
+what is taken from a program on several processors counts as often, and a compilation that may take all that it needs is
 better alone on the machine: the program waits until it has ended.
 """
 
@@ -93,9 +93,7 @@ class FairShare:
     """Of one compiling process, which keeps what it has taken in ``slot`` of the ``account``. ``need``: the processor
     seconds that it will probably use."""
 
-    def __init__(
-        self, account: Account, slot: int, first: Reading, need: float = 0.0, saving: Saving | None = None
-    ) -> None:
+    def __init__(self, account: Account, slot: int, first: Reading, need: float = 0.0, saving: Saving | None = None) -> None:
         self._account, self._slot, self._need, self._saving = account, slot, need, saving or Saving()
         self._is_granted = False
         self._first = self._last = first
@@ -114,50 +112,59 @@ class FairShare:
         program has waited, but no more than it has used itself: the program may wait for others, too.
 
         What it takes is lost if the program ends before the code is ready. So until the whole share suffices for what is
-        left, it gets a small part of it, which shows whether it takes anything at all."""
+        left, it gets a small part of it, which shows whether it takes anything at all; no more than that if it is known how
+        long the program goes on, and that the share never will suffice."""
+        self._count(now)
+        may_run = self._may_go_on(now.program)
+        self.is_better_alone = may_run and self._had_better_be_alone(now.elapsed)
+        if self.is_better_alone and self._alone_from is None:
+            self._alone_from = now.elapsed
+        return may_run
+
+    def _count(self, now: Reading) -> None:
         used = taken = max(now.compiler - self._last.compiler, 0.0)
-        if now.waited is not None and self._last.waited is not None:
-            taken = min(used, max(now.waited - self._last.waited, 0.0))
-        if not self.is_better_alone and now.elapsed > self._first.elapsed:  # it doesn't wait for the compiler
-            self._threads = max((now.program - self._first.program) / (now.elapsed - self._first.elapsed), 1.0)
+        if not self.is_better_alone:  # else the program waits for the compiler
+            if now.waited is not None and self._last.waited is not None:
+                taken = min(used, max(now.waited - self._last.waited, 0.0))
+            self._shared += taken
+            if (elapsed := now.elapsed - self._first.elapsed) > 0.0:
+                ran = now.program - self._first.program + (now.waited or 0.0) - (self._first.waited or 0.0)
+                self._threads = max(ran / elapsed, 1.0)
         self._last = now
-        self._shared += taken
         taken *= self._threads
         self._used += used
         self._taken += taken
         if taken:
             self._account.add(self._slot, taken)
-        if not self._is_granted and self._pays_back(now.program):
+
+    def _may_go_on(self, program: float) -> bool:
+        if not self._is_granted and self._pays_back(program):
             self._is_granted = True
-            self._account.grant(self._slot, self._need)
-        self.is_better_alone = self._had_better_be_alone(now.elapsed)
-        if self.is_better_alone and self._alone_from is None:
-            self._alone_from = now.elapsed
-        left = max(self._need - self._used, 0.0) * (self._taken / self._used if self._used else 1.0)
-        self._suffices = self._suffices or self._account.taken + left <= self._account.share(
-            now.program, LIMITS.compile_share
-        )
-        is_known = self._used >= LIMITS.alone_after  # what compiling takes
-        self.is_worth_its_cost = not is_known or self._is_granted or self._taken + left <= self._worth(now.program)
-        if not self.is_worth_its_cost:
+            self._account.grant(self._slot, self._need * self._threads)
+        share, taken = self._account.share, self._account.taken
+        if self._used < LIMITS.alone_after:  # it is to show what compiling takes
+            return taken <= share(program, LIMITS.compile_probe)
+        left = max(self._need - self._used, 0.0) * self._taken / self._used
+        self.is_worth_its_cost = self._is_granted or self._taken + left <= self._worth(program)
+        self._suffices = self._suffices or taken + left <= share(program, LIMITS.compile_share)
+        if not self.is_worth_its_cost or (not self._suffices and self._account.expected > program):
             return False
-        part = LIMITS.compile_share if self._suffices else LIMITS.compile_probe
-        return self._account.taken <= self._account.share(now.program, part)
+        return taken <= share(program, LIMITS.compile_share if self._suffices else LIMITS.compile_probe)
 
     def _worth(self, program: float) -> float:
-        """Processor seconds that its code saves at most, from now on: the calls that it would serve take the part of the time
+        """Processor seconds that its code saves at most, from now on: the calls that it would serve take the part of time
         that they have taken so far, and the program goes on for as long as expected, or as long as it has run."""
         awaited = self._saving.awaited() * self._threads
         ahead = (self._account.expected - program) / program if self._account.expected > program > 0.0 else 1.0
         return LIMITS.most_gain * awaited * ahead
 
     def _had_better_be_alone(self, now: float) -> bool:
-        """It is sure to pay back, threads of the program that wait for each other lose processors to it, and it has not
+        """It may take what it needs, threads of the program that wait for each other lose processors to it, and it has not
         taken much longer than expected, be it because others are busy, too. While the program waits, it loses none."""
         if self._alone_from is not None and now - self._alone_from > LIMITS.payback * self._need:
             return False
         is_shared = self._used >= LIMITS.alone_after and self._shared >= LIMITS.alone_from * self._used
-        is_parallel = self._is_granted and self._threads >= LIMITS.parallel_program
+        is_parallel = (self._is_granted or self._suffices) and self._threads >= LIMITS.parallel_program
         return is_parallel and (is_shared or self.is_better_alone) and self._used <= LIMITS.alone_most * self._need
 
     def _pays_back(self, program: float) -> bool:

@@ -267,10 +267,10 @@ class Session:
         """For the next run. What is compiled ahead of time says nothing of how long a run takes."""
         if self._ahead is not None:
             return replace(self._last_run, ahead=round(self._ahead.recording, 3))
-        shown = history_of(self.regions, self._steps, time.monotonic() - self._began, self._last_run)
-        lacks = (
-            QUEUE.running() and not self._steps.are_mostly_compiled
-        )  # else what is left is small: the usual share will do
+        seconds = time.monotonic() - self._began
+        shown = history_of(self.regions, self._steps, seconds, self._last_run)
+        # If most steps are compiled, what is left is small: the usual share will do.
+        lacks = QUEUE.pays_in(seconds) and not self._steps.are_mostly_compiled
         unfinished = min(self._last_run.unfinished + 1, 2) if lacks else 0
         return replace(shown, processor=round(time.process_time(), 3), unfinished=unfinished)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from magpy_core._compat.torch.fake import symbolic_sizes_imported
+from magpy_core.backends.background import QUEUE
 from magpy_core.limits import LIMITS
 from magpy_core.regions.budget.guard_backoff import GuardBackoff
 from magpy_core.regions.budget.history import LastRun
@@ -72,7 +73,7 @@ class Budget:
     @property
     def grants_next(self) -> bool:
         """Whether the next run of the command lets the compiler take more time, if this one ends while it is at work."""
-        return self._has_next and not self._last_run.unfinished
+        return self._has_next and not self._last_run.unfinished and QUEUE.pays_in(self._now() - self._began)
 
     def is_known_slower(self, graph: str) -> bool:
         """Whether the last run has shown that compiled code of ``graph``, by the key it is stored as, is slower."""

@@ -342,6 +342,18 @@ def test_what_will_not_save_its_cost_is_stopped_and_holds_up_nobody(monkeypatch:
     assert not rare.is_held
 
 
+def test_what_is_being_compiled_pays_in_a_run_that_is_long_enough() -> None:
+    queue = Queue(most=1)
+    one = queue.add(100, 100)
+    until(lambda: queue.poll(one, lambda: time.sleep(60)) or one.state == "running")
+    assert not queue.pays_in(1e6), "no call has shown that it saves anything"
+    one.ran_plain(10, 1.0, 10 * 100 * LIMITS.operation_seconds)
+    assert one.saves == LIMITS.most_gain
+    assert queue.pays_in(one.need / LIMITS.most_gain + 0.1) and not queue.pays_in(one.need / LIMITS.most_gain - 0.1)
+    one.cancel()
+    assert not queue.pays_in(1e6)
+
+
 def test_all_end_with_the_program() -> None:
     queue = Queue(most=1)
     running, waiting = queue.add(), queue.add()

@@ -120,8 +120,8 @@ def test_what_is_sure_to_pay_back_twice_before_the_foreseen_end_is_granted_at_on
 def test_what_is_taken_from_a_program_of_several_threads_counts_as_often() -> None:
     account = Account()
     share = FairShare(account, account.new_slot(), NOTHING)
-    assert share.may_run(Reading(2.0, 0.5, 1.0, elapsed=1.0))
-    assert account.taken == 2 * 0.5
+    assert share.may_run(Reading(1.5, 0.5, 1.0, elapsed=1.0))
+    assert account.taken == 2 * 0.5, "two threads, one of which has waited for half of the time"
 
 
 def granted(threads: float) -> FairShare:
@@ -129,7 +129,7 @@ def granted(threads: float) -> FairShare:
     account = Account()
     account.expect(1e4)
     share = FairShare(account, account.new_slot(), NOTHING, 20.0, Saving(lambda: 0.5))
-    assert share.may_run(Reading(threads, 0.5, 1.0, elapsed=1.0))
+    assert share.may_run(Reading(threads - 0.5, 0.5, 1.0, elapsed=1.0))
     return share
 
 
@@ -149,8 +149,28 @@ def test_what_is_not_sure_to_pay_back_for_all_threads_makes_no_program_wait() ->
     account = Account()
     account.expect(1.5 * LIMITS.payback * 20.0 / 0.5)
     share = FairShare(account, account.new_slot(), NOTHING, 20.0, Saving(lambda: 0.5))
-    share.may_run(Reading(2.0, 0.5, 1.0, elapsed=1.0))
+    share.may_run(Reading(1.5, 0.5, 1.0, elapsed=1.0))
     assert not share.is_better_alone
+
+
+def test_what_the_share_suffices_for_is_better_alone_and_waiting_counts() -> None:
+    account = Account()
+    account.expect(41.0 / LIMITS.compile_share)
+    share = FairShare(account, account.new_slot(), NOTHING, 20.0)
+    assert share.may_run(Reading(1.5, 0.5, 1.0, elapsed=1.0)) and share.is_better_alone
+    assert share.may_run(Reading(1.5, 0.5, 11.0, elapsed=11.0))
+    assert account.taken == 2 * 0.5 + 2 * 10.0, "the program waits with all of its threads"
+
+
+def test_where_the_share_never_suffices_little_is_lost() -> None:
+    account = Account()
+    account.expect(60.0)
+    share = FairShare(account, account.new_slot(), NOTHING, 20.0)
+    assert share.may_run(Reading(0.3, 0.2, 0.2)), "it is to show what it takes"
+    used = LIMITS.alone_after + 0.1
+    assert not share.may_run(Reading(10.0, used, used))
+    assert not share.may_run(Reading(59.0, used, used))
+    assert share.may_run(Reading(61.0, used, used)), "it goes on for longer"
 
 
 def test_a_compilation_takes_no_more_than_its_code_will_save() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from magpy_core.backends.background import QUEUE
 from magpy_core.limits import LIMITS
 from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.budget.history import Kept, LastRun
@@ -92,7 +93,8 @@ def test_it_is_kept_by_command(caches: Path) -> None:
     assert [path.suffix for path in caches.iterdir() if path.name != "magpy-pruned"] == [".json"]
 
 
-def test_the_run_after_one_that_ended_too_soon_is_granted_more_once() -> None:
+def test_the_run_after_one_that_ended_too_soon_is_granted_more_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(QUEUE, "pays_in", lambda seconds: True)
     assert LastRun(60.0, processor=100.0).granted == 0.0
     assert LastRun(60.0, processor=100.0, unfinished=1).granted == LIMITS.compile_again * 100.0
     assert LastRun(60.0, processor=100.0, unfinished=2).granted == 0.0
@@ -100,6 +102,8 @@ def test_the_run_after_one_that_ended_too_soon_is_granted_more_once() -> None:
     assert Kept("a").read() == LastRun(60.0, processor=100.0, unfinished=1)
     for last, has_next, grants in ((LastRun(), True, True), (LastRun(), False, False), (LastRun(unfinished=1), True, False)):
         assert Budget(last, has_next=has_next).grants_next is grants
+    monkeypatch.setattr(QUEUE, "pays_in", lambda seconds: False)
+    assert not Budget(has_next=True).grants_next
 
 
 @pytest.mark.parametrize(

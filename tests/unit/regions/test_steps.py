@@ -316,9 +316,9 @@ def test_the_next_run_is_granted_more_only_where_most_steps_ran_in_eager_mode(
         bytes([STEP_KINDS.index("compiled")]) * compiled + bytes([STEP_KINDS.index("plain")]) * plain
     )
     assert session._steps.are_mostly_compiled is is_mostly
-    monkeypatch.setattr(QUEUE, "running", lambda: True)
+    monkeypatch.setattr(QUEUE, "pays_in", lambda seconds: True)
     assert session._shown().unfinished == (0 if is_mostly else 1)
-    monkeypatch.setattr(QUEUE, "running", lambda: False)
+    monkeypatch.setattr(QUEUE, "pays_in", lambda seconds: False)
     assert session._shown().unfinished == 0
 
 

@@ -18,7 +18,7 @@ def test_the_next_run_is_granted_more_once(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("MAGPY_COMPILE", raising=False)
     seen = []
     for compiling in (1, 1, 1, 0, 1):
-        monkeypatch.setattr(QUEUE, "running", lambda compiling=compiling: compiling)
+        monkeypatch.setattr(QUEUE, "pays_in", lambda seconds, compiling=compiling: bool(compiling))
         session = Session(mode="compiled", background=True, command="train.py")
         budget = session.options.budget
         assert budget is not None
