@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.fx
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from magpy_core.backends import UnknownBackend, get_backend
 from magpy_core.backends.fakes import make_fake_inputs
@@ -115,12 +116,18 @@ def test_it_compiles_and_runs_under_inference_mode(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", COMPILING)
 def test_threads_take_turns(backend: str) -> None:
+    """As the engine has them do: torch keeps in one place for all threads whether a dispatch mode is in force, as it is while
+    a graph is compiled, and in the first call of what AOTAutograd has compiled."""
     failures: list[BaseException] = []
+    turn = threading.Lock()
 
     def work(k: int) -> None:
         try:
             gm, inputs = record(lambda x: (x * k).cos() + k, torch.randn(3, k))
-            torch.testing.assert_close(compile_recorded(gm, inputs, backend).fn(*inputs)[0], gm.forward(*inputs)[0])
+            with turn:
+                compiled = compile_recorded(gm, inputs, backend).fn
+                torch.testing.assert_close(compiled(*inputs)[0], gm.forward(*inputs)[0])
+            torch.testing.assert_close(compiled(*inputs)[0], gm.forward(*inputs)[0])
         except BaseException as error:
             failures.append(error)
 
@@ -129,7 +136,7 @@ def test_threads_take_turns(backend: str) -> None:
         t.start()
     for t in threads:
         t.join()
-    assert failures == []
+    assert failures == [] and not is_in_torch_dispatch_mode()
 
 
 @pytest.mark.parametrize("backend", COMPILING)
