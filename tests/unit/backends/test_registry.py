@@ -116,7 +116,7 @@ def test_it_compiles_and_runs_under_inference_mode(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", COMPILING)
 def test_threads_take_turns(backend: str) -> None:
-    """As the engine has them do: torch keeps in one place for all threads whether a dispatch mode is in force, as it is while
+    """As the engine has them do: torch keeps in one place for all threads whether a dispatch mode is in force, as while
     a graph is compiled, and in the first call of what AOTAutograd has compiled."""
     failures: list[BaseException] = []
     turn = threading.Lock()
