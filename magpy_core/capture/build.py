@@ -318,6 +318,11 @@ class Capture:
         return not self.is_retired and self._graphs.is_due
 
     @property
+    def costs_too_much(self) -> bool:
+        """Whether compiling its graphs would take more time than their code saves, as things are now."""
+        return not self.is_retired and self._graphs.costs_too_much
+
+    @property
     def progress(self) -> Literal["running", "waiting", "ready", ""]:
         """The state of its compilation; empty: it was never called, or is retired."""
         return "" if self.is_retired else self._graphs.progress

@@ -410,8 +410,15 @@ class CompiledGraphs:
     @property
     def is_due(self) -> bool:
         """Whether other code is on its way: a segment is being compiled, or waits while calls come that are worth it."""
-        states = {one.state for one in self._compilations.values() if one.state == "running" or one.is_wanted}
+        compilations = [one for one in self._compilations.values() if not one.is_held]
+        states = {one.state for one in compilations if one.state == "running" or one.is_wanted}
         return "running" in states or ("waiting" in states and self._is_worthwhile())
+
+    @property
+    def costs_too_much(self) -> bool:
+        """Whether compiling a segment that has no code would take more time than its code saves, as things are now."""
+        held = any(compilation.is_held for compilation in self._compilations.values())
+        return held or (self.progress == "waiting" and not self._is_worthwhile())
 
     @property
     def progress(self) -> Literal["running", "waiting", "ready", ""]:

@@ -27,6 +27,7 @@ _WHY: Mapping[Reason, str] = {
     "compiling": "the program ended while {name} was being compiled{parts}",
     "no core": "all cores were busy, and the compiler got hardly any time for {name}{parts}",
     "queued": "the program ended before the compiler came to {name}{parts}",
+    "costly": "compiling {name} would take more time than its code saves in so short a run{parts}",
     "not loaded": "{name} is compiled, but loading its code would have cost more time than so short a run can gain",
     "not served": "no later call of {name} was like the recorded one{where}",
     "late": "compiled code of {name} ran in only {hits} of {calls}",
@@ -49,6 +50,7 @@ _DO: Mapping[Reason, str] = {
     "compiling": _LONGER,
     "no core": "leave it a core (`OMP_NUM_THREADS=1`), or wait for it with `--compile foreground`",
     "queued": _LONGER,
+    "costly": "run it for longer, or compile it once ahead of time with `magpy-lsp compile`",
     "not loaded": "run it for longer, or again",
     "late": "run it for longer",
 }

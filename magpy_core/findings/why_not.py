@@ -24,6 +24,7 @@ Unused = Literal[
     "compiling",
     "no core",  # being compiled, with hardly any time on a core
     "queued",  # other code is being compiled
+    "costly",  # compiling it would take more time than its code saves
     "not loaded",  # the program can't afford to load its code yet
     "not served",  # no call fitted
     "late",  # it was ready for the last calls only

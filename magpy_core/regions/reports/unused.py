@@ -25,6 +25,8 @@ def why_unused(region: RegionView) -> Unused:
     if not captures:
         return "called once" if region.calls == 1 else region.waits or "not recorded"
     states = {capture.progress for capture in captures if capture.is_compiling}
+    if states and any(capture.costs_too_much for capture in captures):
+        return "costly"
     budget, steps = region.options.budget, region.times.steps
     if "running" in states and budget is not None and budget.grants_next and not steps.are_mostly_compiled:
         return "again"

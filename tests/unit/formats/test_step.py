@@ -77,6 +77,7 @@ WHY: dict[Unused, str] = {
     "compiling": "while `Net` was being compiled: run it for longer, or wait",
     "no core": "leave it a core (`OMP_NUM_THREADS=1`)",
     "queued": "before the compiler came to `Net`",
+    "costly": "compiling `Net` would take more time than its code saves in so short a run: run it for longer, or compile it",
     "not loaded": "run it for longer, or again",
     "not served": "no later call of `Net` was like the recorded one (MP106 at net.py:1)",
     "late": "ran in only 3 of 60 calls",
@@ -104,7 +105,7 @@ def test_a_run_without_compiled_steps_says_why_in_one_line_to_act_on(unused: Unu
     assert "findings say" not in text and "\n" not in text
 
 
-@pytest.mark.parametrize("unused", ["again", "compiling", "no core", "queued"])
+@pytest.mark.parametrize("unused", ["again", "compiling", "no core", "queued", "costly"])
 @pytest.mark.parametrize(("done", "text"), [(0, None), (1, "1 of 9 parts is compiled; the next run starts with it"),
                                             (7, "7 of 9 parts are compiled; the next run starts with them")])  # fmt: skip
 def test_a_run_that_ends_too_soon_says_how_far_the_compiler_came(unused: Unused, done: int, text: str | None) -> None:

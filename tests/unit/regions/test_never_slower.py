@@ -19,6 +19,7 @@ from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.budget.guard_backoff import GuardBackoff
 from magpy_core.regions.budget.history import LastRun
 from magpy_core.regions.region import Region
+from magpy_core.regions.reports.unused import why_unused
 from magpy_core.regions.session import Session
 
 
@@ -469,12 +470,16 @@ def test_code_is_due_while_calls_that_are_worth_it_still_come(monkeypatch: pytes
     now[0] += 60.0
     assert capture.progress == "waiting" and not capture.is_due, "calls that it fits come no more"
     region(torch.ones(3))
-    assert capture.is_due
+    assert capture.is_due and why_unused(region) == "queued"
     worth[0] = False
-    assert not capture.is_due, "they take too little time"
+    assert not capture.is_due and why_unused(region) == "costly", "they take too little time"
     worth[0] = True
+    monkeypatch.setattr(background.Compilation, "state", "running")
+    assert capture.is_due and why_unused(region) == "compiling"
+    monkeypatch.setattr(background.Compilation, "is_held", True)
+    assert not capture.is_due and why_unused(region) == "costly", "what it takes would not be saved"
     region.retire()
-    assert not capture.is_due
+    assert not capture.is_due and why_unused(region) != "costly"
 
 
 @pytest.mark.parametrize("kind", ["step", "optimizer", "module", "function"])
