@@ -116,6 +116,7 @@ PROGRAMS = {
             "hf_trainer",
             "finetune.py --model_name_or_path tiny-model --data_dir data --output_dir out --use_cpu --do_train"
             " --per_device_train_batch_size 8 --learning_rate 1e-3 --logging_steps 50 --save_strategy no --report_to none"
+            " --eval_strategy steps --eval_steps 100000 --metric_for_best_model loss"
             " --disable_tqdm true --num_train_epochs {n}",
             2,
         ),
