@@ -16,7 +16,6 @@ from magpy_core.limits import LIMITS
 from magpy_core.runner.steps import StepClock
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_COST_S = 100e-6  # of looking at one, with what it calls
 
 
 class Session(Protocol):
@@ -37,7 +36,8 @@ class Rest:
         self._calls = self._modules = self._steps = 0
         self._seen, self._since = 0, perf_counter()
         self._until = 0.0  # when the last call that was not looked at returned
-        self._beside: float | None = None  # seconds of a window that was looked at, if this one is compared with it
+        self._steps_before = clock.count
+        self._beside: float | None = None  # seconds of a step of the window before, if it is compared
 
     @property
     def is_on(self) -> bool:
@@ -83,17 +83,18 @@ class Rest:
 
     def _decide(self) -> None:
         seconds, self._seen = perf_counter() - self._since, 0
+        steps = self._clock.count - self._steps_before
         session = self._session()
-        share = LIMITS.discovery_window * _COST_S / max(seconds, 1e-6)
+        share = LIMITS.discovery_window * LIMITS.discovery_cost / max(seconds, 1e-6)
         if session is not None and share > LIMITS.discovery_share:
             if session.end_sample():
                 self._begin(
                     min(LIMITS.longest_unwatched, int(LIMITS.discovery_window * LIMITS.discovery_pause / max(seconds, 1e-6)))
                 )
-            elif share > LIMITS.discovery_served and session.begin_window():
-                self._beside = seconds
+            elif steps and share > LIMITS.discovery_served and session.begin_window():
+                self._beside = seconds / steps
                 self._begin(LIMITS.discovery_window)
-        self._since = perf_counter()
+        self._restart()
 
     def _begin(self, calls: int) -> None:
         self.left, self._is_resting = calls, True
@@ -103,13 +104,13 @@ class Rest:
         session = self._session()
         if self._is_resting and session is not None:
             self._clock.add_unobserved(self._modules, self._steps)
-            session.add_unobserved(
-                self._steps if self._clock.has_optimizer else self._modules, self._calls / LIMITS.discovery_window
-            )
-            if self._beside is not None and self._calls == LIMITS.discovery_window:
-                session.compared(
-                    self._beside / LIMITS.discovery_window, (self._until - self._since) / LIMITS.discovery_window
-                )
+            steps = self._steps if self._clock.has_optimizer else self._modules
+            session.add_unobserved(steps, self._calls / LIMITS.discovery_window)
+            if steps and self._beside is not None and self._calls == LIMITS.discovery_window:
+                session.compared(self._beside, (self._until - self._since) / steps)
         self.left = self._calls = self._modules = self._steps = self._seen = 0
         self._is_resting, self._beside = False, None
-        self._since = perf_counter()
+        self._restart()
+
+    def _restart(self) -> None:
+        self._since, self._steps_before = perf_counter(), self._clock.count
