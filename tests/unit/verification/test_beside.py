@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -14,6 +16,7 @@ import torch
 
 from magpy_core.backends import fair_share
 from magpy_core.limits import Limits
+from magpy_core.runner.interrupts import interrupts_call
 from magpy_core.verification import beside
 from magpy_core.verification.beside import Tracing, Tracings
 from magpy_core.verification.cause import Cause
@@ -117,6 +120,31 @@ def test_a_run_looks_into_few_differences_and_waits_within_a_bound(tmp_path: Pat
     monkeypatch.setattr(beside, "LIMITS", Limits())
     monkeypatch.setattr(beside, "free_memory", lambda: 1e6)
     assert tracings.start(traced(lambda x: x.cos()), [x]) is None, "what the program writes would not fit twice"
+
+
+def test_who_no_longer_waits_gets_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from a signal's handler."""
+
+    def work(gm: Any, inputs: Any, folder: Path, report: Callable[[Cause], object]) -> Cause:
+        report(Cause("It is one of two."))
+        (tmp_path / "told").touch()
+        waits_for(tmp_path / "never")
+        raise AssertionError
+
+    monkeypatch.setattr(beside, "bisect", work)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tracings = Tracings()
+    tracing = tracings.start(traced(lambda x: x.cos()), [torch.ones(3)])
+    assert tracing is not None
+    until((tmp_path / "told").exists)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    with interrupts_call(tracings.skip):
+        timer.start()
+        tracings.wait(_END_S)
+    timer.join()
+    until(lambda: not tracings.are_running)
+    cause = tracing.news()
+    assert cause is not None and cause.text == "It is one of two. `magpy-lsp bisect` completes the search."
 
 
 def test_nothing_that_goes_wrong_reaches_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
