@@ -183,7 +183,7 @@ class Monitoring:
                 with suppress(OSError, ValueError):  # closed by the program, or by its reader
                     stream.flush()
         places = [one.location for one in session.findings if one.code == "MP914"]
-        where = [f"{os.path.relpath(at.file)}:{at.range.start.line + 1}" for at in places]
+        where = [*dict.fromkeys(f"{os.path.relpath(at.file)}:{at.range.start.line + 1}" for at in places)]
         with self._lock, interrupts_call(session.skip_causes):  # who ends the process in the meantime waits for the result
             self._channel.send({"type": "tracing", "seconds": LIMITS.bisect_at_end, "where": where})
             try:

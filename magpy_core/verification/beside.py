@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,10 @@ def _resident() -> float:
 
 
 def _unfinished(cause: Cause) -> Cause:
-    return Cause(f"{cause.text} `magpy-lsp bisect` completes the search.", cause.operations, cause.largest, cause.fault)
+    """It says what is left to do."""
+    if cause.fault and cause.reproducer:
+        return replace(cause, text=f"{cause.text} Run this file to see whether torch alone shows it.")
+    return replace(cause, text=f"{cause.text} `magpy-lsp bisect` completes the search.")
 
 
 # -- the page ------------------------------------------------------------------------------------------------------------

@@ -68,6 +68,22 @@ def test_what_is_known_arrives_before_the_end(tmp_path: Path) -> None:
     assert tracing.news() is None
 
 
+def test_a_file_that_is_written_is_named_before_torch_alone_was_tried(tmp_path: Path) -> None:
+    file, go = str(tmp_path / "difference-1.py"), tmp_path / "go"
+
+    def work(report: Callable[[Cause], object]) -> Cause:
+        report(Cause("It is one.", ("aten.cos.default",), 0.5, "Inductor", file))
+        waits_for(go)
+        return Cause("It is one. Torch alone shows it.", ("aten.cos.default",), 0.5, "Inductor", file)
+
+    tracing = Tracing(work)
+    news = until(tracing.news)
+    assert news.text == "It is one. Run this file to see whether torch alone shows it." and news.reproducer == file
+    go.touch()
+    until(lambda: tracing.has_ended)
+    assert (last := tracing.news()) is not None and last.text == "It is one. Torch alone shows it."
+
+
 def test_a_search_that_fails_says_so() -> None:
     def fails(report: Callable[[Cause], object]) -> Cause:
         raise RuntimeError("no graph")
