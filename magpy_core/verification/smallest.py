@@ -5,7 +5,7 @@ The graph runs once, and the ATen operations of it and of its backward pass are 
 list, with what it takes from before as its inputs; it is compiled alone, and compared as whole graphs are (`check`). Two
 binary searches find where the shortest beginning that differs ends, and where the shortest part up to there begins. Where a
 compiler makes one kernel of several operations, they differ together only, and the part has all of them. What its difference
-does not need is then left out of its results, with all that only these need.
+does not need is then left out of its results, and of what it writes, with all that only these need.
 
 A list of ATen operations has no history of its own: which results have a gradient, a compiler decides for whole graphs. So
 where none of its stretches differs, those of the recorded graph are compared, at last with their gradients.
@@ -237,10 +237,12 @@ class _Search:
             self._known[start, stop] = self._compared(start, stop, self._results(start, stop))[1]
         return self._known[start, stop]
 
-    def _compared(self, start: int, stop: int, results: Sequence[torch.fx.Node]) -> tuple[Part | None, Difference | None]:
+    def _compared(
+        self, start: int, stop: int, results: Sequence[torch.fx.Node], without: frozenset[torch.fx.Node] = frozenset()
+    ) -> tuple[Part | None, Difference | None]:
         with preserve_torch_state():  # the operations before may change grad mode
             try:
-                part = self._part(start, stop, results)
+                part = self._part(start, stop, results, without)
                 code = self._compile(part.graph, part.inputs)
             except Exception:  # of a part that is none by itself, or that the compiler refuses
                 return None, None
@@ -252,7 +254,8 @@ class _Search:
         return part, found
 
     def few_results(self, start: int, stop: int, end: float) -> Part:
-        """The part, which differs, without those results, and what they alone need, that it differs without, too."""
+        """The part, which differs, without those results and operations in place, and what they alone need, that it differs
+        without, too."""
         self._values(stop)
         kept = self._results(start, stop)
         with preserve_torch_state():
@@ -265,6 +268,23 @@ class _Search:
                 if part is not None and difference is not None:
                     found, kept = part, fewer
             size //= 2
+        return self._few_writes(start, stop, found, kept, end) if len(found.operations) > 1 else found
+
+    def _few_writes(self, start: int, stop: int, found: Part, kept: Sequence[torch.fx.Node], end: float) -> Part:
+        by_name = {node.name: node for node in self._nodes[start:stop] if node not in kept}
+        without: frozenset[torch.fx.Node] = frozenset()
+        while _used() < end:
+            idle = [by_name[n.name] for n in found.graph.graph.nodes if n.name in by_name and not n.users and computes(n)]
+            groups = [idle, *([one] for one in idle)] if idle[1:] else [idle]
+            for group in groups if idle else ():
+                part, difference = self._compared(start, stop, kept, without | set(group))
+                if part is not None and difference is not None:
+                    found, without = part, without | set(group)
+                    break
+                if not group[1:]:
+                    del by_name[group[0].name]
+            else:
+                return found
         return found
 
     def _results(self, start: int, stop: int) -> list[torch.fx.Node]:
@@ -272,9 +292,12 @@ class _Search:
         inside = self._nodes[start:stop]
         return [n for n in inside if n is inside[-1] or any(user not in inside for user in n.users)]
 
-    def _part(self, start: int, stop: int, results: Sequence[torch.fx.Node]) -> Part:
-        """Raises ValueError if it would take several values as one."""
-        inside = self._nodes[start:stop]
+    def _part(
+        self, start: int, stop: int, results: Sequence[torch.fx.Node], without: frozenset[torch.fx.Node] = frozenset()
+    ) -> Part:
+        """``without``: operations that are left out, whose results nothing takes. Raises ValueError if it would take several
+        values as one."""
+        inside = [node for node in self._nodes[start:stop] if node not in without]
         graph = torch.fx.Graph()
         values = self._values(start)
         taken = list(dict.fromkeys(n for node in inside for n in node.all_input_nodes if n not in set(inside)))
@@ -285,7 +308,7 @@ class _Search:
         for node in inside:
             copies[node] = graph.node_copy(node, lambda one: copies[one])
         graph.output(tuple(copies[node] for node in results))
-        if len(results) < len(self._results(start, stop)):
+        if without or len(results) < len(self._results(start, stop)):
             graph.eliminate_dead_code()
             for unused in [node for node in graph.find_nodes(op="placeholder") if not node.users]:
                 graph.erase_node(unused)

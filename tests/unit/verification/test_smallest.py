@@ -140,6 +140,26 @@ def test_results_that_the_difference_does_not_need_are_left_out() -> None:
     assert len(part.graph.graph.output_node().args[0]) == 1  # type: ignore[arg-type]
 
 
+def test_writes_that_the_difference_does_not_need_are_left_out() -> None:
+    """They are between the operations that differ together, and nothing takes what they give."""
+
+    def compile_it(gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        names = [str(node.target) for node in gm.graph.nodes]
+        fused = "aten.exp.default" in names and "aten.tanh.default" in names
+        return with_bug(aten.tanh.default if fused else None)(gm, inputs)
+
+    def writes(x: torch.Tensor, total: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        first = x.exp()
+        total.sub_(x.sum() * 0.5)
+        other[1:].copy_(other[:-1].clone())
+        return first.tanh()
+
+    total = torch.ones(4)
+    part = smallest_part(traced(writes), (torch.randn(4), total, torch.randn(5)), compile_it)
+    assert part is not None and part.operations == ["aten.exp.default", "aten.tanh.default"] and len(part.inputs) == 1
+    assert torch.equal(total, torch.ones(4))
+
+
 def test_numbers_among_the_inputs_are_constants() -> None:
     """Also where the recorded graph is searched."""
     part = smallest_part(traced(lambda x, n: torch.exp(x * n)), (torch.randn(3), 2.0), with_bug(torch.exp))
