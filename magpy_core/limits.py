@@ -211,6 +211,12 @@ class Limits:
         "bytes of states that a run saves",
         "parameters after a few steps show when a difference began; the last is kept",
     )
+    origin_seconds: float = _limit(
+        60.0,
+        "seconds",
+        "that `verify` compares calls until one differs by a bit, and then as long for its operation: it explains a "
+        "verdict, which is known without it",
+    )
     copied_bytes: int = _limit(2**28, "bytes of a working folder", "copied for each run in about a second")
     copied_files: int = _limit(20_000, "files of a working folder", "copied for each run in some seconds")
     amplified: float = _limit(

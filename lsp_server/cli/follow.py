@@ -1,6 +1,7 @@
 """Follows runs to their end: one that owns the terminal, or several in parallel. Key types: Runs, Finished.
 
-The first Ctrl-C is passed on to the programs, so that they end as they would without MagPy; the second one kills them.
+The first Ctrl-C is passed on to the programs, so that they end as they would without MagPy; the second one kills them. Where
+a program has ended and its run only looks for the cause of a difference, the first one ends that search.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Runs:
         self._events = EventFile(effectives[0].events)
         self._lock = threading.Lock()
         self._handles: list[Handle] = []
+        self._searches = False  # the program's code has ended
         self.interrupt_count = 0
         self.stopped: str = ""  # "", "interrupt" or "cancel"
 
@@ -95,6 +97,10 @@ class Runs:
             self._events.close()
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._searches:
+            self._searches = False
+            threading.Thread(target=self._end_search, daemon=True).start()  # as below
+            return
         self.interrupt_count += 1
         # On another thread: the code that this handler interrupts may hold a handle's lock.
         threading.Thread(target=self.interrupt if self.interrupt_count == 1 else self.cancel, daemon=True).start()
@@ -113,6 +119,10 @@ class Runs:
 
     def cancel(self) -> None:
         self._stop("cancel")
+
+    def _end_search(self) -> None:
+        for handle in list(self._handles):
+            handle.interrupt()
 
     def _stop(self, how: str) -> None:
         with self._lock:
@@ -144,8 +154,7 @@ class Runs:
         if handle is None:
             return _not_started(effective)
         for message in self._events.follow(effective, handle):  # until it ends
-            if message["type"] == "tracing":
-                click.echo(_traces(message), err=True)
+            self._note(message, lambda text: click.echo(text, err=True))
         return self._ended(effective, handle)
 
     def _run_live(self, effective: ResolvedSettings) -> Finished:
@@ -156,9 +165,16 @@ class Runs:
                 return _not_started(effective)
             for message in self._events.follow(effective, handle):
                 shown.take(message)
-                if message["type"] == "tracing":
-                    shown.say(_traces(message))
+                self._note(message, shown.say)
         return self._ended(effective, handle)
+
+    def _note(self, message: Message, say: Callable[[str], object]) -> None:
+        """What the only program does when its code has ended."""
+        if message["type"] == "tracing":
+            self._searches = True  # before it is said
+            say(_traces(message))
+        elif message["type"] in ("captured", "lowering", "done"):
+            self._searches = False
 
     # -- several programs
 
@@ -201,9 +217,13 @@ def jobs_for(effectives: Sequence[ResolvedSettings]) -> int:
 
 
 def _traces(message: TracingMessage) -> str:
-    """That the run has ended, and why there is no report yet."""
-    most = f"for at most {message['seconds']:g} s"
-    return f"magpy-lsp: compiled code differs from eager mode; looking for the operation {most} (Ctrl-C skips that) ..."
+    """That the program has ended, and why there is no report yet."""
+    lines = [clean(str(one)) for one in message["where"]]
+    where = f" in {lines[0]}{f' and {len(lines) - 1} more' if lines[1:] else ''}" if lines else ""
+    return (
+        f"magpy-lsp: the program has ended. Compiled code differs from eager mode{where}, and is not used: looking for the "
+        f"operation at fault, for at most {message['seconds']:g} s. Ctrl-C ends only this search; the report follows."
+    )
 
 
 def _not_started(effective: ResolvedSettings) -> Finished:

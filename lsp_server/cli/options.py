@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from magpy_core.distribution import DISTRIBUTION
+from magpy_core.limits import LIMITS
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 SEVERITIES = ("error", "warning", "information", "hint")
@@ -397,6 +398,14 @@ def paired_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--in-place",
             is_flag=True,
             help="Run in the working folder, not in a copy: for programs that need its path. Files are not compared.",
+        ),
+        click.option(
+            "--origin-seconds",
+            type=click.FloatRange(0),
+            metavar="SECONDS",
+            default=LIMITS.origin_seconds,
+            show_default=True,
+            help="Look so long for the operation that first differs by rounding, in each of two searches.",
         ),
         click.option("--keep", metavar="DIR", help="Keep what the runs have left in DIR: states, output, files."),
         click.option(

@@ -48,7 +48,8 @@ def verify(args: list[str], options: Mapping[str, Any], launch: Callable[[RunReq
     base = Path(tempfile.mkdtemp(prefix="magpy-verify-"))
     try:
         request = effective.request(stdin="null")
-        runs = PairedRuns(request, base, launch, copy=not options["in_place"])
+        seconds = options["origin_seconds"]
+        runs = PairedRuns(request, base, launch, copy=not options["in_place"], origin_seconds=seconds)
         status = _print(runs, effective, as_json=options["output_format"] == "json")
         if kept is not None:
             shutil.copytree(base, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("before", "work"))

@@ -40,6 +40,7 @@ from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.verification import Sample, Verdict, check
 from magpy_core.verification.bisect import bisect
+from magpy_core.verification.origin import FirstDifference
 from magpy_core.verification.wording import describe
 
 _COMPILING = threading.RLock()
@@ -247,6 +248,15 @@ class CompiledGraphs:
         first = self._settings.verify.first_difference
         if first is not None and not first.wants(self._settings.step() + 1):
             return
+        start = time.perf_counter()
+        try:
+            self._sample(index, fn, inputs, first)
+        finally:
+            self._settings.differences.on_sampled(time.perf_counter() - start)
+
+    def _sample(
+        self, index: int, fn: Callable[[list[Any]], Any], inputs: Sequence[Any], first: FirstDifference | None
+    ) -> None:
         with _COMPILING:
             verdict = self._compared(index, fn, inputs)
             if first is not None:

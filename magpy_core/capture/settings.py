@@ -15,11 +15,13 @@ from magpy_core.verification.plan import NOTHING, Plan
 class Differences:
     """What follows from comparing code with eager mode. ``tracings``: look for the cause of a difference; ``on_wrong``:
     called with the WrongResult of better code, which is not used; ``on_verified``: called with the seconds that a comparison
-    took; ``on_granted``: with those that the program has waited for a compilation that was granted them."""
+    took; ``on_sampled``: with those of a later call, of which no other time may have them; ``on_granted``: with those that
+    the program has waited for a compilation that was granted them."""
 
     tracings: Tracings | None = None
     on_wrong: Callable[[Any], None] = lambda failure: None
     on_verified: Callable[[float], None] = lambda seconds: None
+    on_sampled: Callable[[float], None] = lambda seconds: None
     on_granted: Callable[[float], None] = lambda seconds: None
 
 

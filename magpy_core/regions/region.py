@@ -372,6 +372,7 @@ class Region:
                 verify=self.options.verify, step=self.log.listeners.step, on_compiling=self.options.on_compiling,
                 differences=Differences(
                     self.options.tracings, partial(_better_is_wrong, weakref.ref(self)),
+                    on_sampled=partial(_has_compared, weakref.ref(self)),
                     on_granted=partial(_has_waited, weakref.ref(self)),
                 ),
             )  # fmt: skip
@@ -498,6 +499,12 @@ def _has_waited(region: weakref.ref[Region], seconds: float) -> None:
     """The program has waited for a compilation of the region."""
     if (one := region()) is not None:
         one.times.has_waited(seconds)
+
+
+def _has_compared(region: weakref.ref[Region], seconds: float) -> None:
+    """A call of the region was compared with eager mode, which is no part of its time."""
+    if (one := region()) is not None:
+        one.times.has_compared(seconds)
 
 
 def _better_is_wrong(region: weakref.ref[Region], failure: CaptureFailed) -> None:

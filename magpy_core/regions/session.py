@@ -263,6 +263,11 @@ class Session:
             for region in self._all:
                 region.log.take_causes()
 
+    def skip_causes(self) -> None:
+        """Ends `await_causes`, which may be running: what is known is kept."""
+        if self.options.tracings is not None:
+            self.options.tracings.skip()
+
     def _shown(self) -> LastRun:
         """For the next run. What is compiled ahead of time says nothing of how long a run takes."""
         if self._ahead is not None:

@@ -6,11 +6,14 @@ Any error in here becomes one MP901 finding, and the program continues in eager 
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any
 
 from magpy_core._compat.cpython.own_caches import clear_own_caches
@@ -19,6 +22,7 @@ from magpy_core.findings.details import Details
 from magpy_core.limits import LIMITS
 from magpy_core.regions import provider
 from magpy_core.runner.channel import Forwarder, Listener
+from magpy_core.runner.interrupts import interrupts_call
 from magpy_core.runner.pace import Pace
 from magpy_core.runner.protocol import MAX_LINE, encode, error_message, too_long
 from magpy_core.runner.request import COMPILER_SESSION, SESSIONS
@@ -169,17 +173,21 @@ class Monitoring:
         self.add("MP901", f"{what} ({type(exc).__name__}: {exc}); the program runs in eager mode.")
 
     def await_causes(self) -> None:
-        """Waits a while for what causes a difference, if that is being looked for. The program's code has ended; Ctrl-C ends
-        the wait."""
+        """Waits a while for what causes a difference, if that is being looked for. The program's code has ended, and what it
+        has printed is shown. Ctrl-C ends this search and nothing else, whatever the program has made of it."""
         session = self._session
         if not self.compiles or not getattr(session, "is_tracing", False):
             return
-        self._channel.send({"type": "tracing", "seconds": LIMITS.bisect_at_end})
-        with self._lock:  # who ends the process in the meantime waits for the result
+        for stream in (sys.__stdout__, sys.__stderr__):
+            if type(stream) is io.TextIOWrapper:
+                with suppress(OSError, ValueError):  # closed by the program, or by its reader
+                    stream.flush()
+        places = [one.location for one in session.findings if one.code == "MP914"]
+        where = [*dict.fromkeys(f"{os.path.relpath(at.file)}:{at.range.start.line + 1}" for at in places)]
+        with self._lock, interrupts_call(session.skip_causes):  # who ends the process in the meantime waits for the result
+            self._channel.send({"type": "tracing", "seconds": LIMITS.bisect_at_end, "where": where})
             try:
                 session.await_causes(LIMITS.bisect_at_end)
-            except KeyboardInterrupt:
-                return
             except Exception as exc:
                 self.add("MP901", f"MagPy could not find the cause of a difference ({type(exc).__name__}: {exc}).")
 

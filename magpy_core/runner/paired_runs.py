@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from magpy_core.limits import LIMITS
 from magpy_core.runner.bootstrap import engine_command
 from magpy_core.runner.request import SESSIONS, Outcome, Record, RunRequest
 from magpy_core.runner.working_copy import WorkingCopy
@@ -32,10 +33,19 @@ class JudgeFailed(Exception):
 
 
 class PairedRuns:
-    """``base``: an empty folder for what the runs leave. ``copy``: whether each run has a copy of its working folder."""
+    """``base``: an empty folder for what the runs leave. ``copy``: whether each run has a copy of its working folder.
+    ``origin_seconds``: for finding the operation that first differs (verification/origin.py)."""
 
-    def __init__(self, request: RunRequest, base: Path, launch: Callable[[RunRequest], Any], *, copy: bool = True) -> None:
-        self._base, self._launch = base, launch
+    def __init__(
+        self,
+        request: RunRequest,
+        base: Path,
+        launch: Callable[[RunRequest], Any],
+        *,
+        copy: bool = True,
+        origin_seconds: float = LIMITS.origin_seconds,
+    ) -> None:
+        self._base, self._launch, self._origin_seconds = base, launch, origin_seconds
         self._work = WorkingCopy(Path(request.cwd or "."), base, wanted=copy)
         script = None if request.script is None else self._work.inside(request.script, request.cwd)
         self.request = replace(request, cwd=str(self._work.path), script=script)
@@ -90,7 +100,9 @@ class PairedRuns:
 
     def _compiled(self, folder: Path, after: int) -> RunRequest:
         """A compiled run, which looks for the first difference after a step."""
-        verify = f"origin:{after}:{folder}" if self.request.verify == "first" else self.request.verify
+        verify = (
+            f"origin:{after}:{self._origin_seconds:g}:{folder}" if self.request.verify == "first" else self.request.verify
+        )
         return replace(self.request, mode="run", compile="foreground", verify=verify)
 
     def judge(self) -> dict[str, Any]:

@@ -85,10 +85,12 @@ class Lowering(TypedDict):
 
 
 class TracingMessage(TypedDict):
-    """The program's code has ended, and the run waits for the cause of a difference, at most so many ``seconds``."""
+    """The program's code has ended, and the run waits for the cause of a difference, at most so many ``seconds``. SIGINT
+    ends this search only. ``where``: the lines that differ, ``file:line``."""
 
     type: Literal["tracing"]
     seconds: float
+    where: list[str]
 
 
 class Failed(TypedDict):
@@ -134,7 +136,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "progress": {"rate": (int, float, type(None)), "compiled": (int, float), "step": (dict, type(None))},
     "captured": {"report": (dict,)},
     "lowering": {"done": (int,), "of": (int,)},
-    "tracing": {"seconds": (int, float)},
+    "tracing": {"seconds": (int, float), "where": (list,)},
     "failed": {"code": (str,), "message": (str,), "place": (dict, type(None))},
     "stopping": {},
     "done": {"report": (dict,)},

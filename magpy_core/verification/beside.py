@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ from magpy_core.verification.copies import free_memory
 
 _PAGE = 1 << 16
 _HALF = _PAGE // 2  # written in turns: a reader takes the one that is complete
-# positions: the count of what was written, and where a half's text begins
-_COUNT, _ENDED, _CANCELLED, _AWAITED, _PID, _TEXT = 0, 1, 2, 3, slice(4, 8), 8
+# positions: the count of what was written, ..., and where a half's text begins
+_COUNT, _ENDED, _CANCELLED, _AWAITED, _PID, _COMPLETE, _TEXT = 0, 1, 2, 3, slice(4, 8), 8, 9
 _LOOK_S = 0.05
 
 Report = Callable[[Cause], object]
@@ -67,16 +68,23 @@ class Tracing:
 
     def news(self) -> Cause | None:
         """What is known, if that is more than when this was last asked."""
-        ended, count = self.has_ended, self._page[_COUNT]
+        count, is_complete = self._page[_COUNT], self._page[_COMPLETE]
         if count == self._seen:
             return None
         self._seen = count
         cause = _read(self._page, count)
-        return cause if ended or cause is None else _unfinished(cause)
+        return cause if is_complete or cause is None else _unfinished(cause)
 
     def await_it(self) -> None:
         """The program waits for it."""
         self._page[_AWAITED] = 1
+
+    def wait(self, seconds: float) -> None:
+        """Until it has ended, at most so long."""
+        self.await_it()
+        end = time.monotonic() + seconds
+        while not self.has_ended and (left := end - time.monotonic()) > 0:
+            time.sleep(min(_LOOK_S, left))
 
     def cancel(self) -> None:
         """What it finds is no longer needed. A process that the program has forked ends nothing of the program's."""
@@ -89,6 +97,7 @@ class Tracings:
 
     def __init__(self) -> None:
         self._all: list[Tracing] = []
+        self._is_skipped = False
 
     def start(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Tracing | None:
         """Looks for what differs in compiled code of ``gm`` for ``inputs``; None: not beside this program."""
@@ -113,8 +122,13 @@ class Tracings:
         end = time.monotonic() + seconds
         for one in self._all if seconds else ():
             one.await_it()
-        while self.are_running and time.monotonic() < end:
+        while self.are_running and not self._is_skipped and time.monotonic() < end:
             time.sleep(_LOOK_S)
+
+    def skip(self) -> None:
+        """Nobody waits any longer: what is known so far is left. May be called by a signal's handler while one waits."""
+        self._is_skipped = True
+        self.cancel()
 
     def cancel(self) -> None:
         for one in self._all:
@@ -129,7 +143,10 @@ def _resident() -> float:
 
 
 def _unfinished(cause: Cause) -> Cause:
-    return Cause(f"{cause.text} `magpy-lsp bisect` completes the search.", cause.operations, cause.largest, cause.fault)
+    """It says what is left to do."""
+    if cause.fault and cause.reproducer:
+        return replace(cause, text=f"{cause.text} Run this file to see whether torch alone shows it.")
+    return replace(cause, text=f"{cause.text} `magpy-lsp bisect` completes the search.")
 
 
 # -- the page ------------------------------------------------------------------------------------------------------------
@@ -169,11 +186,14 @@ def _run_detached(page: mmap.mmap, work: Callable[[Report], Cause], program: Pat
                 torch.set_num_threads(1)  # the program's threads do not run here
                 import_inductor()
                 with compile_alone():
-                    _write(page, work(lambda cause: _write(page, cause)))
+                    found = work(lambda cause: _write(page, cause))
+                    page[_COMPLETE] = 1  # before it is written: who reads what is written knows
+                    _write(page, found)
             else:
                 _supervise(page, worker, int(program.parent.name), lambda: start_time(program) == started, slot)
                 page[_ENDED] = 1
     except BaseException as error:
+        page[_COMPLETE] = 1
         _write(page, Cause(f"Its operations could not be told apart ({type(error).__name__}: {str(error)[:160]})."))
     finally:
         os._exit(0)

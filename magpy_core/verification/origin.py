@@ -1,15 +1,16 @@
 """Where rounding first makes compiled code differ from eager mode: of which operation, in which step of the program. Key
-types: Origin, FirstDifference; key function: first_operation.
+types: Origin, FirstDifference; key functions: first_operation, found_within.
 
 Compiled code gives no values from its middle. So the graph's ATen operations, and those of its backward pass, are compiled
 once more as one graph that also gives a copy of each result. What comes before the first result that differs is equal bit by
-bit, so it is this operation that is computed otherwise, and not what it takes.
+bit, so it is this operation that is computed otherwise, and not what it takes. A forked process does so, which is ended when
+the time is up: compiling can't be stopped otherwise.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,18 @@ import torch.fx
 from magpy_core._compat.torch.operator_schemas import computed
 from magpy_core._compat.torch.torch_state import preserve_torch_state, random_streams, restore_streams
 from magpy_core._compat.torch.warning_filters import no_warnings
+from magpy_core.backends.background import available
 from magpy_core.limits import LIMITS
 from magpy_core.opgraph.functions import operator_name
+from magpy_core.verification.beside import Tracing
 from magpy_core.verification.bisect import compiled_by
+from magpy_core.verification.cause import Cause
 from magpy_core.verification.copies import Copies, free_memory
 from magpy_core.verification.difference import Values, apart
 from magpy_core.verification.first_call import Verdict
 from magpy_core.verification.smallest import Compile, operations_of
+
+_LONGER = "`magpy-lsp verify --origin-seconds N` looks longer"
 
 
 @dataclass(frozen=True)
@@ -43,13 +49,18 @@ class Origin:
 @dataclass
 class FirstDifference:
     """Looks for the first call of a run that differs from eager mode by as little as a bit, and for the operation that does.
-    What it finds is written to ``origin.json`` in ``folder``: ``origin``, null if none; ``why``: what prevented that.
-    ``after``: only calls after this step of the program count; earlier differences have left no trace."""
+    What it finds is written to ``origin.json`` in ``folder``: ``origin``, null if none; ``why``: what prevented that;
+    ``until``: the step in which the time was up before any call differed, null if it was not. ``after``: only calls after
+    this step of the program count; earlier differences have left no trace. ``seconds``: for comparing calls, and as long for
+    the operation of the one that differs."""
 
     folder: str
     after: int = 0
+    seconds: float = LIMITS.origin_seconds
     is_open: bool = True
     why: list[str] = field(default_factory=list)
+    _spent: float = 0.0
+    _calls: int = 0
 
     def wants(self, step: int) -> bool:
         """Whether calls in ``step`` (from 1) are to be compared."""
@@ -57,21 +68,69 @@ class FirstDifference:
 
     def look(self, verdict: Verdict, gm: torch.fx.GraphModule, inputs: Sequence[Any], step: int) -> None:
         """``verdict``: about a call of the compiled code of ``gm``, in ``step`` (from 1)."""
-        if not verdict.unchecked and verdict.difference is None and not verdict.apart:
-            return
+        self._spent += verdict.seconds
+        self._calls += 1
+        differs = not verdict.unchecked and (verdict.difference is not None or bool(verdict.apart))
+        self.is_open = not differs and self._spent < self.seconds
         found: Origin | None = None
+        why, until = "", None
         if verdict.unchecked:
             why = f"calls of compiled code could not be compared: {verdict.unchecked}"
-        else:
-            self.is_open = False
-            try:
-                found, why = first_operation(gm, inputs)
-            except Exception as error:  # of the graph, when it is taken apart, or of the compiler
-                why = f"a graph could not be taken apart ({type(error).__name__}: {str(error)[:160]})"
+        if differs:
+            found, why = found_within(self.seconds, gm, inputs)
+        elif not self.is_open:
+            until = step
+            self._add(why)
+            calls = f"{self._calls:,} calls of compiled code, up to step {step:,}"
+            why = f"it was looked for in {calls}, for {self._spent:.0f} s, and none of them differs; {_LONGER}"
+        if why or differs:
+            self._add(why)
+            origin = None if found is None else {**asdict(found), "step": step}
+            data = {"origin": origin, "why": self.why, "until": until}
+            Path(self.folder, "origin.json").write_text(json.dumps(data), "utf-8")
+
+    def _add(self, why: str) -> None:
         if why and why not in self.why:
             self.why.append(why)
-        origin = None if found is None else {**asdict(found), "step": step}
-        Path(self.folder, "origin.json").write_text(json.dumps({"origin": origin, "why": self.why}), "utf-8")
+
+
+def found_within(seconds: float, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[Origin | None, str]:
+    """As `first_operation`, if that takes no longer. It is done beside the program, which waits."""
+    expected = LIMITS.compile_any + LIMITS.compile_operation * len(gm.graph.nodes)
+    if not available():
+        if expected > seconds:
+            return None, f"it would take about {expected:.0f} s to compile its graph once more; {_LONGER}"
+        return _first_operation(gm, inputs)
+
+    def work(report: Callable[[Cause], object]) -> Cause:
+        found, why = _first_operation(gm, inputs)
+        return Cause(json.dumps([None if found is None else asdict(found), why]))
+
+    try:
+        tracing = Tracing(work)
+    except OSError as error:
+        return None, f"no process could be started for the search ({error})"
+    try:
+        tracing.wait(seconds)
+        if not tracing.has_ended:
+            return None, f"it was looked for in the first call that differs, and {seconds:g} s did not suffice; {_LONGER}"
+        cause = tracing.news()
+    finally:
+        tracing.cancel()
+    if cause is None:
+        return None, "the process that looked for it was ended, perhaps for the memory that it took"
+    try:
+        found, why = json.loads(cause.text)
+    except ValueError:  # it says what has failed
+        return None, cause.text
+    return None if found is None else Origin(**found), why
+
+
+def _first_operation(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[Origin | None, str]:
+    try:
+        return first_operation(gm, inputs)
+    except Exception as error:  # of the graph, when it is taken apart, or of the compiler
+        return None, f"a graph could not be taken apart ({type(error).__name__}: {str(error)[:160]})"
 
 
 def first_operation(

@@ -33,13 +33,14 @@ class Plan:
     @staticmethod
     def parse(text: str) -> Plan:
         """``first``, unless the environment says otherwise (``MAGPY_VERIFY=0``); ``off``; ``on``; ``strict``; ``bisect:``
-        and a folder; ``origin:``, a step, a colon and a folder, for ``first_difference``; or a number: one call in so many.
-        Raises ValueError for anything else."""
+        and a folder; ``origin:``, a step, seconds and a folder, with colons between them, for ``first_difference``; or a
+        number: one call in so many. Raises ValueError for anything else."""
         if text == "first":
             return Plan(first=os.environ.get("MAGPY_VERIFY") != "0")
         if text.startswith(_ORIGIN):
-            after, _, folder = text.removeprefix(_ORIGIN).partition(":")
-            return replace(Plan.parse("first"), every=1, first_difference=FirstDifference(folder, int(after)))
+            after, seconds, folder = text.removeprefix(_ORIGIN).split(":", 2)
+            looked = FirstDifference(folder, int(after), float(seconds))
+            return replace(Plan.parse("first"), every=1, first_difference=looked)
         if text == "off":
             return NOTHING
         if text.startswith(_BISECT):

@@ -41,10 +41,10 @@ def inputs():
 def run(function):
     given = inputs()
     torch.manual_seed(0)
-    return [*function(*given), *given]
+{run}
 
-
-allowed = {allowed}  # what rounding explains, of each result and input
+names = {names}
+allowed = {allowed}  # what rounding explains, of each of them
 options = {{"fallback_random": True}}  # random numbers are eager mode's
 eager = run(graph)
 compiled = run(torch.compile(graph, fullgraph=True, dynamic=False, options=options))
@@ -56,9 +56,8 @@ def wide(tensor):
 
 
 for number, (one, other) in enumerate(zip(eager, compiled, strict=True)):
-    at = number - len(eager) + {taken}
-    what = f"input {{at}}, after the call" if at >= 0 else f"result {{number}}"
-    if (one.dtype, one.shape) != (other.dtype, other.shape):
+    what = names[number]
+{missing}    if (one.dtype, one.shape) != (other.dtype, other.shape):
         print(f"{{what}}: {{other.dtype}} of shape {{[*other.shape]}}, not {{one.dtype}} of shape {{[*one.shape]}}")
         differs = True
         continue
@@ -72,6 +71,20 @@ for number, (one, other) in enumerate(zip(eager, compiled, strict=True)):
 print("they differ" if differs else "they do not differ")
 sys.exit(int(differs))
 '''
+_RUN = "    return [*function(*given), *given]\n"
+_RUN_WITH_GRADIENTS = """    results = [*function(*given)]
+    leaves = [one for one in given if one.requires_grad]
+    roots = [one for one in results if one.requires_grad]
+    torch.manual_seed(1)
+    starts = [torch.randn_like(one) for one in roots]
+    gradients = torch.autograd.grad(roots, leaves, starts, allow_unused=True) if roots else [None] * len(leaves)
+    return [*results, *given, *gradients]
+"""
+_MISSING = """    if one is None or other is None:
+        print(f"{what}: " + ("none" if one is other else "none by compiled code" if other is None else "none in eager mode"))
+        differs = differs or one is not other
+        continue
+"""
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,9 @@ def write(part: Part, folder: Path, differs: Callable[[Sequence[Any]], bool]) ->
     folder.mkdir(parents=True, exist_ok=True)
     path = _free(folder)
     memory = [storage_key(value) for value in part.inputs]
+    leaves = [i for i, value in enumerate(part.inputs) if value.requires_grad]
+    names = [f"result {i}" for i in range(len(part.graph.graph.output_node().args[0]))]  # type: ignore[arg-type]
+    names += [f"input {i}, after the call" for i in range(len(memory))] + [f"gradient of input {i}" for i in leaves]
     made = None if len(set(memory)) < len(memory) else _random(part.inputs)
     if made is not None and differs(made):
         inputs = _described(part.inputs)
@@ -102,6 +118,11 @@ def write(part: Part, folder: Path, differs: Callable[[Sequence[Any]], bool]) ->
             raise OSError(f"the tensors that it takes have {size / 2**20:,.0f} MiB")
         torch.save([value.detach() for value in part.inputs], path.with_suffix(".pt"))
         inputs = f'torch.load(__file__.removesuffix(".py") + ".pt", weights_only=True)  # of {len(memory)} tensors'
+        if leaves:
+            inputs = f"""[
+        one.requires_grad_(number in {leaves})
+        for number, one in enumerate(torch.load(__file__.removesuffix(".py") + ".pt", weights_only=True))
+    ]"""
     path.write_text(
         _TEXT.format(
             version=torch.__version__,
@@ -111,7 +132,9 @@ def write(part: Part, folder: Path, differs: Callable[[Sequence[Any]], bool]) ->
             of=part.of,
             function=_function(part),
             inputs=inputs,
-            taken=len(part.inputs),
+            run=_RUN_WITH_GRADIENTS if leaves else _RUN,
+            missing=_MISSING if leaves else "",
+            names=names,
             allowed=[float(f"{one:.3g}") for one in explained(part.graph, made or part.inputs)],
         ),
         encoding="utf-8",
@@ -147,7 +170,8 @@ def _made(value: torch.Tensor) -> str:
     else:
         low, high = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
         text = _MADE[False].format(low=low, high=high + 1, size=size, dtype=value.dtype)
-    return f"{text}.as_strided({tuple(value.shape)}, {tuple(value.stride())})"
+    leaf = ".requires_grad_()" if value.requires_grad else ""
+    return f"{text}.as_strided({tuple(value.shape)}, {tuple(value.stride())}){leaf}"
 
 
 def _random(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:

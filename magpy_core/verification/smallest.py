@@ -4,7 +4,11 @@ explained; key type: Part.
 The graph runs once, and the ATen operations of it and of its backward pass are traced: a list. A part is a stretch of that
 list, with what it takes from before as its inputs; it is compiled alone, and compared as whole graphs are (`check`). Two
 binary searches find where the shortest beginning that differs ends, and where the shortest part up to there begins. Where a
-compiler makes one kernel of several operations, they differ together only, and the part has all of them.
+compiler makes one kernel of several operations, they differ together only, and the part has all of them. What its difference
+does not need is then left out of its results, and of what it writes, with all that only these need.
+
+A list of ATen operations has no history of its own: which results have a gradient, a compiler decides for whole graphs. So
+where none of its stretches differs, those of the recorded graph are compared, at last with their gradients.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ from magpy_core.verification.difference import Difference, elementwise, units
 from magpy_core.verification.first_call import check, is_live, roots_among, runnable
 from magpy_core.verification.noise import Noisy
 
+#: Of a ``getitem`` that selects elements of a tensor, and does not take one of an operation's results.
+_SELECTS = "magpy_selects"
 #: Compiles a graph for inputs; what it returns takes them as a list.
 Compile = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[[list[Any]], Any]]
 
@@ -68,21 +74,23 @@ def smallest_part(
     end = _used() + LIMITS.bisect_seconds
     with preserve_torch_state():
         found = _smallest(*operations_of(gm, inputs), compile_part, on_smaller, end)
-        if found is None and all(isinstance(value, torch.Tensor) for value in inputs):
-            # operators that compilers take apart in another way than torch does it when they are traced here
-            given = Copies(inputs, range(len(inputs))).made()
-            found = _smallest(runnable(gm), [one.detach() for one in given], compile_part, on_smaller, end)
+        given = Copies(inputs, range(len(inputs))).made()
+        if found is None:  # operators that compilers take apart in another way than torch does it when they are traced here
+            plain = [value.detach() if isinstance(value, torch.Tensor) else value for value in given]
+            found = _smallest(runnable(gm), plain, compile_part, on_smaller, end)
+        if found is None and any(isinstance(value, torch.Tensor) and value.requires_grad for value in given):
+            found = _smallest(runnable(gm), given, compile_part, on_smaller, end)
         return found
 
 
 def _smallest(
     flat: torch.fx.GraphModule,
-    given: list[torch.Tensor],
+    given: list[Any],
     compile_part: Compile,
     on_smaller: Callable[[Part], object],
     end: float,
 ) -> Part | None:
-    """Of the operations of ``flat``, which take ``given``."""
+    """Of the operations of ``flat``, which take ``given``: with gradients, if those require them."""
     nodes = [node for node in flat.graph.nodes if node.op not in ("placeholder", "output")]
     search = _Search(flat, nodes, given, compile_part, on_smaller)
     if not nodes or not search.differs(0, len(nodes)):
@@ -90,7 +98,7 @@ def _smallest(
     last = search.first(range(1, len(nodes)), lambda stop: search.differs(0, stop), end, len(nodes))
     # the shortest part is found from its end: the later it begins, the shorter it is
     back = search.first(range(1, last), lambda size: search.differs(last - size, last), end, last)
-    return replace(search.part(last - back, last), difference=search.difference(last - back, last))
+    return search.few_results(last - back, last, end)
 
 
 def operations_of(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
@@ -143,23 +151,34 @@ class _Placed(torch.fx.Interpreter):
 
 
 def explained(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[float]:
-    """The largest difference that rounding explains, of each result of ``gm`` and then of each of ``inputs``, which are
-    tensors without history that it may write."""
+    """The largest difference that rounding explains: of each result of ``gm``, of each of ``inputs``, which it may write,
+    and of the gradient of each that requires one."""
     copies = Copies(inputs, range(len(inputs)))
+    has_history = any(value.requires_grad for value in inputs)
 
-    def values(noise: Noisy | None) -> list[torch.Tensor]:
+    def values(noise: Noisy | None) -> list[torch.Tensor | None]:
         given = copies.made(noise)
-        return [*(gm(*given) if noise is None else noise.run(*given)), *given]
+        results = list(gm(*given) if noise is None else noise.run(*given))
+        leaves = [one for one in given if one.requires_grad]
+        roots = [one for one in results if isinstance(one, torch.Tensor) and one.requires_grad]
+        gradients: Sequence[torch.Tensor | None] = [None] * len(leaves)
+        if roots and leaves:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(1)
+                starts = [torch.randn_like(one) for one in roots]
+            gradients = torch.autograd.grad(roots, leaves, starts, allow_unused=True)
+        return [*results, *given, *gradients]
 
-    with torch.no_grad(), preserve_torch_state():
+    with nullcontext() if has_history else torch.no_grad(), preserve_torch_state():
         streams = random_streams()
         eager = values(None)
         largest = [0.0] * len(eager)
         for seed in range(LIMITS.noisy_runs):
             restore_streams(streams)
             for i, (one, other) in enumerate(zip(eager, values(Noisy(gm, seed)), strict=True)):
-                largest[i] = max(largest[i], float(elementwise(one, other).max()) if one.numel() else 0.0)
-    few = [units(one, LIMITS.units_in_last_place) for one in eager]
+                if one is not None and other is not None and one.numel():
+                    largest[i] = max(largest[i], float(elementwise(one, other).max()))
+    few = [0.0 if one is None else units(one, LIMITS.units_in_last_place) for one in eager]
     return [LIMITS.noise_factor * by_noise + one for by_noise, one in zip(largest, few, strict=True)]
 
 
@@ -170,8 +189,9 @@ def _used() -> float:
 
 def computes(node: torch.fx.Node) -> bool:
     """Whether it is an operation, and not one of the results of another, nor a constant."""
-    is_call = node.op in ("call_function", "call_method") and node.target is not operator.getitem
-    return is_call and not _is_constant(node)
+    is_call = node.op in ("call_function", "call_method")
+    is_result = node.target is operator.getitem and _SELECTS not in node.meta
+    return is_call and not is_result and not _is_constant(node)
 
 
 def _is_constant(node: torch.fx.Node) -> bool:
@@ -186,12 +206,13 @@ class _Search:
         self,
         flat: torch.fx.GraphModule,
         nodes: list[torch.fx.Node],
-        inputs: list[torch.Tensor],
+        inputs: list[Any],
         compile_part: Compile,
         on_smaller: Callable[[Part], object],
     ) -> None:
         self._flat, self._nodes, self._inputs, self._compile = flat, nodes, inputs, compile_part
         self._on_smaller, self._smallest = on_smaller, len(nodes) + 1
+        self._has_history = any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs)
         self._known: dict[tuple[int, int], Difference | None] = {}
 
     @staticmethod
@@ -209,42 +230,94 @@ class _Search:
 
     def differs(self, start: int, stop: int) -> bool:
         """Whether compiled code of these operations differs. What can't be run alone, or compiled, does not."""
-        return self.difference(start, stop) is not None
-
-    def difference(self, start: int, stop: int) -> Difference | None:
-        if (start, stop) not in self._known:
-            self._known[start, stop] = self._difference(start, stop)
-        return self._known[start, stop]
+        return self._difference(start, stop) is not None
 
     def _difference(self, start: int, stop: int) -> Difference | None:
-        try:
-            part = self.part(start, stop)
-            code = self._compile(part.graph, part.inputs)
-        except Exception:  # of a part that is none by itself, or that the compiler refuses
-            return None
-        found = check(part.graph, code, part.inputs, part.written, same_random=True).difference
-        if found is not None and stop - start < self._smallest:
-            self._smallest = stop - start
-            self._on_smaller(replace(part, difference=found))
+        if (start, stop) not in self._known:
+            self._known[start, stop] = self._compared(start, stop, self._results(start, stop))[1]
+        return self._known[start, stop]
+
+    def _compared(
+        self, start: int, stop: int, results: Sequence[torch.fx.Node], without: frozenset[torch.fx.Node] = frozenset()
+    ) -> tuple[Part | None, Difference | None]:
+        with preserve_torch_state():  # the operations before may change grad mode
+            try:
+                part = self._part(start, stop, results, without)
+                code = self._compile(part.graph, part.inputs)
+            except Exception:  # of a part that is none by itself, or that the compiler refuses
+                return None, None
+            found = check(part.graph, code, part.inputs, part.written, same_random=True).difference
+        part = replace(part, difference=found)
+        if found is not None and (count := len(part.operations)) < self._smallest:
+            self._smallest = count
+            self._on_smaller(part)
+        return part, found
+
+    def few_results(self, start: int, stop: int, end: float) -> Part:
+        """The part, which differs, without those results and operations in place, and what they alone need, that it differs
+        without, too."""
+        self._values(stop)
+        kept = self._results(start, stop)
+        with preserve_torch_state():
+            found = replace(self._part(start, stop, kept), difference=self._difference(start, stop))
+        size = len(kept) // 2 if len(found.operations) > 1 else 0
+        while size:
+            for at in reversed(range(0, len(kept), size)):
+                fewer = kept[:at] + kept[at + size :]
+                part, difference = self._compared(start, stop, fewer) if fewer and _used() < end else (None, None)
+                if part is not None and difference is not None:
+                    found, kept = part, fewer
+            size //= 2
+        return self._few_writes(start, stop, found, kept, end) if len(found.operations) > 1 else found
+
+    def _few_writes(self, start: int, stop: int, found: Part, kept: Sequence[torch.fx.Node], end: float) -> Part:
+        by_name = {node.name: node for node in self._nodes[start:stop] if node not in kept}
+        without: frozenset[torch.fx.Node] = frozenset()
+        while _used() < end:
+            idle = [by_name[n.name] for n in found.graph.graph.nodes if n.name in by_name and not n.users and computes(n)]
+            groups = [idle, *([one] for one in idle)] if idle[1:] else [idle]
+            for group in groups if idle else ():
+                part, difference = self._compared(start, stop, kept, without | set(group))
+                if part is not None and difference is not None:
+                    found, without = part, without | set(group)
+                    break
+                if not group[1:]:
+                    del by_name[group[0].name]
+            else:
+                return found
         return found
 
-    def part(self, start: int, stop: int) -> Part:
-        """Raises ValueError if it would take or give several values as one."""
+    def _results(self, start: int, stop: int) -> list[torch.fx.Node]:
+        """What these operations give to later ones, and what the last of them gives."""
         inside = self._nodes[start:stop]
-        taken = list(dict.fromkeys(n for node in inside for n in node.all_input_nodes if n not in set(inside)))
+        return [n for n in inside if n is inside[-1] or any(user not in inside for user in n.users)]
+
+    def _part(
+        self, start: int, stop: int, results: Sequence[torch.fx.Node], without: frozenset[torch.fx.Node] = frozenset()
+    ) -> Part:
+        """``without``: operations that are left out, whose results nothing takes. Raises ValueError if it would take several
+        values as one."""
+        inside = [node for node in self._nodes[start:stop] if node not in without]
         graph = torch.fx.Graph()
-        copies: dict[torch.fx.Node, torch.fx.Node] = {node: graph.placeholder(node.name) for node in taken}
+        values = self._values(start)
+        taken = list(dict.fromkeys(n for node in inside for n in node.all_input_nodes if n not in set(inside)))
+        copies: dict[torch.fx.Node, Any] = {}
+        for node in taken:
+            is_number = isinstance(values[node], bool | int | float)  # the same for these inputs
+            copies[node] = values[node] if is_number else graph.placeholder(node.name)
         for node in inside:
             copies[node] = graph.node_copy(node, lambda one: copies[one])
-        after = set(inside)
-        given = [n for n in inside if n is inside[-1] or any(user not in after for user in n.users)]
-        values = self._values(start)
-        inputs = tuple(values[node] for node in taken)
+        graph.output(tuple(copies[node] for node in results))
+        if without or len(results) < len(self._results(start, stop)):
+            graph.eliminate_dead_code()
+            for unused in [node for node in graph.find_nodes(op="placeholder") if not node.users]:
+                graph.erase_node(unused)
+        left = set(graph.nodes)
+        inputs = tuple(_as_input(values[node]) for node in taken if copies[node] in left)
         if not all(isinstance(value, torch.Tensor) for value in inputs):
             raise ValueError("a part takes tensors only")
-        graph.output(tuple(copies[node] for node in given))
         gm = torch.fx.GraphModule(self._flat, graph)
-        lines = dict.fromkeys(str(node.meta["stack_trace"]) for node in inside if node.meta.get("stack_trace"))
+        lines = dict.fromkeys(line for node in graph.nodes if (line := _line(node)))
         memory = [storage_key(value) for value in inputs]
         shared = tuple(i for i, key in enumerate(memory) if memory.count(key) > 1)
         return Part(gm, inputs, shared, sum(map(computes, self._nodes)), tuple(lines))
@@ -256,7 +329,21 @@ class _Search:
         values.update(zip(self._flat.graph.find_nodes(op="placeholder"), inputs, strict=True))
         run = torch.fx.Interpreter(self._flat, garbage_collect_values=False)
         run.env = values
-        with torch.no_grad():
+        with nullcontext() if self._has_history else torch.no_grad():
             for node in self._nodes[:start]:
                 values[node] = run.run_node(node)
+                if node.target is operator.getitem and isinstance(values[node.all_input_nodes[0]], torch.Tensor):
+                    node.meta[_SELECTS] = True
         return values
+
+
+def _as_input(value: Any) -> Any:
+    """Without its history."""
+    return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
+
+
+def _line(node: torch.fx.Node) -> str:
+    """The program's, ``file:line``; empty if not known."""
+    if traced := node.meta.get("stack_trace"):
+        return str(traced)
+    return "" if (at := place(node)) is None else f"{at.file}:{at.range.start.line + 1}"

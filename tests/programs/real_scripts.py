@@ -189,10 +189,8 @@ def magpy_run(script: Script, folder: Path, **options: Any) -> Left:
 
 def magpy_line(line: str, folder: Path, **options: Any) -> Ran:
     name, *args = shlex.split(line)
-    options = {"backend": "eager", "compile": "foreground", **options}
-    return under_magpy(
-        folder, script=name, args=args, session_factory=SESSIONS["magpy"], env=environment(**_ENV), timeout=_LIMIT, **options
-    )
+    options = {"backend": "eager", "compile": "foreground", "timeout": _LIMIT, **options}
+    return under_magpy(folder, script=name, args=args, session_factory=SESSIONS["magpy"], env=environment(**_ENV), **options)
 
 
 #: No library is to look for anything outside.

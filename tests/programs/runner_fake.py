@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -90,9 +89,34 @@ class TracingSession(FakeSession):
 
     is_tracing = True
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.skipped = threading.Event()
+
     def await_causes(self, seconds: float) -> None:
-        time.sleep(min(seconds, 2.0))
+        self.skipped.wait(min(seconds, 2.0))
         self.is_tracing = False
         for finding in self.findings:
             finding.hint = f"The cause is known after at most {seconds:g} s."
             self.on_finding(finding)
+
+    def skip_causes(self) -> None:
+        self.skipped.set()
+
+
+class EndlessTracingSession(TracingSession):
+    """Finds no cause; the difference is in the second line of the program."""
+
+    def await_causes(self, seconds: float) -> None:
+        assert self.skipped.wait(120.0), "nobody has ended the search"
+        self.is_tracing = False
+        for finding in self.findings:
+            finding.hint = "The search was ended."
+            self.on_finding(finding)
+
+    def region(self, *args: Any, **kwargs: Any) -> FakeRegion:
+        region = super().region(*args, **kwargs)
+        if not any(finding.code == "MP914" for finding in self.findings):
+            at = Location(region.summary().file, Range(Position(1, 0), Position(1, 1)))
+            self.findings.append(Finding("MP914", "differs", at))
+        return region

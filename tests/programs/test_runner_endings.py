@@ -382,6 +382,42 @@ def test_an_environment_that_the_system_refuses(tmp_path: Path, env: dict[str, s
     assert ran.outcome.kind == "tool-error" and "correct the interpreter's path or the environment" in ran.outcome.message
 
 
+@pytest.mark.parametrize("handler", ["", "signal.signal(signal.SIGINT, lambda *a: print('mine'))"], ids=["plain", "own"])
+@pytest.mark.parametrize("end", ["", "raise SystemExit(0)"], ids=["end", "exit"])
+def test_ctrl_c_ends_only_the_search_for_a_cause(tmp_path: Path, handler: str, end: str) -> None:
+    """Its report is whole. What the program has printed is shown before, and it never hears of the signal."""
+    source = f"""
+        import signal, torch
+        net = torch.nn.Linear(2, 2)
+        {handler}
+        for _ in range(4):
+            net(torch.ones(1, 2))
+        print("trained")
+        {end}
+    """
+    script = write(tmp_path, source)
+    output = tmp_path / "output"
+    session = "tests.programs.runner_fake:EndlessTracingSession"
+    with open(output, "wb") as file:
+        request = RunRequest(
+            script=script,
+            cwd=str(tmp_path),
+            mode="run",
+            steps=0,
+            session_factory=session,
+            stdout=file.fileno(),
+            env=environment(),
+        )
+        with launch(request) as run:
+            for message in run:
+                if message["type"] == "tracing":
+                    assert output.read_bytes() == b"trained\n" and message["where"] == [f"{Path(script).name}:2"]
+                    run.interrupt()
+            outcome = run.outcome
+    assert (outcome.kind, outcome.exit_code, output.read_bytes()) == ("ok", 0, b"trained\n")
+    assert {finding.hint for finding in outcome.report.findings if finding.code == "MP914"} == {"The search was ended."}
+
+
 def test_a_run_waits_a_while_for_the_cause_of_a_difference(tmp_path: Path) -> None:
     """Beyond its time limit, which is the program's."""
     source = """

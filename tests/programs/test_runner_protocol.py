@@ -135,7 +135,7 @@ def test_a_long_line_takes_linear_time() -> None:
 @pytest.mark.parametrize(("told", "granted"), [(5.0, 5.0), (1e9, 30.0), (-1, 0.0), (float("nan"), 0.0)])
 def test_waiting_for_a_cause_extends_the_time_limit_within_a_bound(told: float, granted: float) -> None:
     collector = Collector(RunRequest(script="train.py"))
-    assert collector.take({"type": "tracing", "seconds": told}) is not None
+    assert collector.take({"type": "tracing", "seconds": told, "where": []}) is not None
     assert collector.extra == granted and not collector.lowering
 
 

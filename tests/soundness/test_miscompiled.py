@@ -19,6 +19,8 @@ from magpy_core.verification import Plan
 from tests.soundness.miscompiled import BUGS, TARGETS, Bug, Target, planted
 
 pytestmark = pytest.mark.slow
+#: Operations in the smallest part that shows a planted bug: a write and its reader are several.
+MOST_LOCATED = 4
 
 
 def outcome(target: Target, calls: int = 4, *, compiled: bool = True, **options: Any) -> tuple[list[torch.Tensor], set[str]]:
@@ -144,6 +146,33 @@ def test_a_difference_is_traced_to_its_operations(tmp_path: Path) -> None:
     }  # fmt: skip
     assert "torch.ops.aten.tanh.default" in file.read_text() and not [*tmp_path.glob("*.pt")]
     assert "does not show it with torch alone" in finding.hint, "the bug is not torch's"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("target", "bug"),
+    [
+        pytest.param(target, bug, id=f"{target.name}-{bug.name.replace(' ', '_')}")
+        for target in TARGETS
+        for bug in BUGS
+        if bug.name not in target.without
+    ],
+)
+def test_each_planted_bug_is_located(target: Target, bug: Bug, tmp_path: Path) -> None:
+    """To one operation, or to the few that differ only together."""
+    function, arguments = target.make()
+    compiled: Any = magpy_core.compile(function, wait=True, same_random=True)
+    region = region_of(compiled)
+    region.options.verify = Plan.parse(f"bisect:{tmp_path}")
+    with planted(bug, graph=None):
+        for _ in range(3):
+            compiled(*arguments)
+    (finding, *_) = (one for one in region.findings.values() if one.code == "MP914")
+    found = re.search(r"The smallest part that differs has (\d+) of (\d+) operations", finding.hint)
+    assert found is not None and int(found[1]) <= MOST_LOCATED < int(found[2]), finding.hint
+    values = {value.name: value.repr for value in finding.values}
+    assert values["operations"] and values["at fault"] == "Inductor" and [*tmp_path.glob("*.py")]
 
 
 def test_strictly_only_code_that_gives_the_same_bits_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

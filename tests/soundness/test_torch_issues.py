@@ -50,7 +50,7 @@ _BISECTED = {
         r"^\| \[(\d+)\]\S+ \| ([^|]+) \| ([^|]+) \| (yes|no) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
 }
-#: A type, a decomposition, a conversion that only the recorded graph shows, parts that torch traces otherwise, no location.
+#: A type, a decomposition, a conversion that the recorded graph shows, parts that torch traces otherwise, a lost gradient.
 _SAMPLE = {191308, 198201, 185337, 172062, 194760}
 
 

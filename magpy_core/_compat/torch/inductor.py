@@ -201,7 +201,7 @@ def hoist() -> Any:
 
 
 #: To be raised when the same graph is compiled to other code than before.
-_GENERATION = 17
+_GENERATION = 18
 
 
 def _key_tag(fakes: Sequence[Any], *, checked: bool = False) -> str:

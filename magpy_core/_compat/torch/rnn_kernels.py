@@ -42,8 +42,8 @@ def _backward(*args: Any) -> Any:
 
 
 def _shapes_of_backward(*args: Any) -> Any:
-    # torch's own function returns one tensor for both gradients of biases
-    return tuple(torch.empty_like(arg, memory_format=torch.contiguous_format) for arg in args[:7])
+    # torch's own function returns one tensor for both gradients of biases, and of the layer's type: they are always float32
+    return tuple(torch.empty_like(arg, dtype=torch.float32, memory_format=torch.contiguous_format) for arg in args[:7])
 
 
 _LIBRARY.impl("rnn_layer", _layer, "CPU")

@@ -109,7 +109,7 @@ class RegionTimes:
         self._awaited: list[tuple[weakref.ref[Capture], int]] = []  # captures that wait for compiled code, and their stage
         self._uncut = LIMITS.timed_cuts
         self._in_step = self._per_step = 0
-        self.waited = 0.0  # for compilations
+        self.waited = 0.0  # for compilations, and for comparing calls
 
     @property
     def by_step(self) -> bool:
@@ -207,6 +207,11 @@ class RegionTimes:
         """The program has waited for a compilation, in the call that runs."""
         self.waited += seconds
         self.steps.waited_for(seconds)
+
+    def has_compared(self, seconds: float) -> None:
+        """The call that runs was compared with eager mode: neither it nor its step is slower for that."""
+        self.waited += seconds
+        self.steps.now.compared += seconds
 
     def _returned(self, region: Timed, turn: Turn, result: Any) -> None:
         """The call of ``turn`` has returned."""

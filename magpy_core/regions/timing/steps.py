@@ -25,6 +25,7 @@ class StepActivity:
     def __init__(self) -> None:
         self.plain = self.compiled = 0  # by turns; a region without compiled code counts as neither
         self.waited = 0.0  # seconds, for recordings and for code that was compiled or loaded
+        self.compared = 0.0  # seconds, of code with eager mode
 
     @property
     def kind(self) -> str:
@@ -102,8 +103,8 @@ class Steps:
     def stepped(self, optimizer: Hashable = None) -> None:
         """A step has ended, of ``optimizer`` if it trains."""
         now = when_done() if self.watches_backward else perf_counter()
-        seconds = self.times.lap(now)
         happened, self.now = self.now, StepActivity()
+        seconds = self.times.lap(now) - happened.compared
         kind, waited = happened.kind, happened.waited
         self.kinds.append(STEP_KINDS.index(kind))
         if waited:

@@ -144,8 +144,11 @@ def _states(verdict: RunVerdict, eager: RunFiles, compiled: RunFiles, noisy: Any
 
 
 def _is_too_early(looked: dict[str, Any], verdict: RunVerdict) -> bool:
-    """Whether the first difference of a call has left no trace in the state."""
-    return bool(looked.get("origin")) and int(looked["origin"]["step"]) <= verdict.between[0]
+    """Whether the first difference of a call has left no trace in the state, or no call differed until the time was up,
+    before a state does."""
+    origin, until = looked.get("origin"), looked.get("until")
+    step = origin["step"] if origin else until
+    return step is not None and int(step) <= verdict.between[0]
 
 
 def _explain(verdict: RunVerdict, eager: RunFiles, compiled: RunFiles, labels: list[str], base: Path) -> None:

@@ -155,6 +155,25 @@ def test_autocast_takes_a_layer_apart() -> None:
     _both(nn.GRU(3, 4), "aot_eager", make, [torch.randn(3, 2, 3) for _ in range(4)])
 
 
+@pytest.mark.slow
+def test_gradients_of_a_layer_under_autocast_are_eager_modes() -> None:
+    """Its kernel gives them in float32, whatever the layer computes in; first calls are compared."""
+    torch.manual_seed(0)
+    net = nn.LSTM(8, 8)
+
+    def step(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        out, (h, c) = net(x, (h, c))
+        return out, h, c
+
+    compiled: Any = magpy_core.compile(step, wait=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        given = torch.randn(5, 3, 8), torch.randn(1, 3, 8), torch.randn(1, 3, 8)
+        for _ in range(3):
+            compiled(*given)
+    region = region_of(compiled)
+    assert region.hits and not [one.message for one in region.findings.values() if one.code == "MP914"]
+
+
 @pytest.mark.parametrize("options", [{}, {"batch_first": True}, {"padding_value": -1.5, "padding_side": "left"}])
 def test_padded_sequences_of_all_lengths(options: dict[str, Any]) -> None:
     torch.manual_seed(0)

@@ -15,6 +15,7 @@ from magpy_core.capture import graphs
 from magpy_core.findings import REPRODUCER
 from magpy_core.regions.api import region_of
 from magpy_core.regions.budget.budget import Budget
+from magpy_core.verification import Plan
 from magpy_core.verification.bisect import Cause
 
 
@@ -63,6 +64,28 @@ def test_comparing_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = region.captures[0].verdicts
     assert region.hits > 90 and verdicts and not verdicts[0].unchecked
     assert budget.spent > budget.recording, "what comparing took"
+
+
+def test_a_call_is_not_slower_because_it_was_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else code would be found to be slower than eager mode, as each of its calls runs eager mode as well."""
+    compiles(monkeypatch, wrong_stage=2)
+    clock = [0.0]
+    monkeypatch.setattr(graphs.time, "perf_counter", lambda: clock[0])
+    real = graphs.check
+
+    def slow(*args: Any, **options: Any) -> Any:
+        clock[0] += 100.0
+        return real(*args, **options)
+
+    monkeypatch.setattr(graphs, "check", slow)
+    compiled: Any = magpy_core.compile(lambda x: x.cos() * 3, wait=True)
+    region = region_of(compiled)
+    region.options = replace(region.options, verify=Plan.parse("2"))
+    x = torch.randn(8)
+    for _ in range(9):
+        compiled(x)
+    calls = len(region.captures[0].samples)
+    assert calls >= 3 and region.times.waited == region.times.steps.now.compared == 100.0 * calls
 
 
 def test_a_cause_survives_the_page_that_it_is_left_in() -> None:

@@ -534,6 +534,32 @@ def test_ctrl_c_is_passed_on_and_the_second_one_ends_it(stubborn: bool, calls: l
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_ends_only_the_search_for_a_cause(presses: int, capsys: pytest.CaptureFixture[str], tool: Tool) -> None:
+    """The second one is the first one of any other run."""
+    handle = GuardBackoff(stubborn=presses == 2)
+    handle.outcome = Outcome("ok", 0, None, "", Report("t.py"))
+    handle.on_interrupt = lambda: os.kill(os.getpid(), signal.SIGINT) if len(handle.calls) < presses else handle.ended.set()
+
+    class Searching(GuardBackoff):
+        def __iter__(self) -> Iterator[Message]:
+            yield {"type": "tracing", "seconds": 30.0, "where": ["train.py:12", "train.py:15"]}
+            os.kill(os.getpid(), signal.SIGINT)
+            while not handle.ended.wait(0.05):
+                pass
+
+    handle.__class__ = Searching
+    with click.Context(cli.commands["run"], info_name="run") as context:
+        context.meta[PROGRAM_ARGS] = []
+        params = cli.commands["run"].make_context("run", ["train.py"]).params
+        (finished,) = Runs(resolve("run", [], params), lambda request, nproc: handle).follow()
+    said = capsys.readouterr().err
+    assert "the program has ended. Compiled code differs from eager mode in train.py:12 and 1 more, and is not used" in said
+    assert "for at most 30 s. Ctrl-C ends only this search; the report follows." in said
+    assert handle.calls == ["interrupt"] * presses
+    assert finished.interrupted is (presses == 2) and finished.completed is (presses == 1)
+
+
 def test_an_interrupted_check_keeps_its_findings_and_is_status_130(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     tool.add("MP102")
     real = Runs.follow

@@ -102,7 +102,12 @@ def test_the_operation_that_differs_first_is_named(tool: Tool) -> None:
     tool.origin = {"operation": "addmm", "where": "train.py:7", "apart": 2e-7, "step": 1}
     text = "".join(tool("train.py").stdout.split())  # lines are cut anywhere in a path
     assert f"from`addmm`(step1,{tool.script}:7,by2.0e-07)" in text and "notknown" not in text
-    assert tool.requests[0].verify.startswith("origin:") and tool.requests[1].verify == "first"
+    assert tool.requests[0].verify.startswith("origin:0:60:/") and tool.requests[1].verify == "first"
+
+
+def test_how_long_the_operation_is_looked_for_can_be_chosen(tool: Tool) -> None:
+    assert tool("--origin-seconds", "2.5", "train.py").exit_code == 0
+    assert tool.requests[0].verify.startswith("origin:0:2.5:/")
 
 
 def test_a_larger_difference_is_none(tool: Tool) -> None:

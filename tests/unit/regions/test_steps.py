@@ -96,6 +96,15 @@ def test_what_a_step_was(clock: Clock) -> None:
     assert ended == [""] * 5, "none of them was timed"
 
 
+def test_a_step_is_not_slower_because_it_was_compared(clock: Clock) -> None:
+    one = Steps()
+    for compared in (0.0, 0.75, 0.0):
+        one.now.compiled, one.now.compared = 1, compared
+        clock.now += 0.25 + compared
+        one.stepped()
+    assert [(s.kind, s.ms) for s in one.times.samples] == [("compiled", 250.0)] * 3
+
+
 def run_window(one: Steps, clock: Clock, plain: float, compiled: float) -> int:
     """The steps of a window, of so many seconds each; how many there were."""
     one.turns.begin()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -14,6 +16,7 @@ import torch
 
 from magpy_core.backends import fair_share
 from magpy_core.limits import Limits
+from magpy_core.runner.interrupts import interrupts_call
 from magpy_core.verification import beside
 from magpy_core.verification.beside import Tracing, Tracings
 from magpy_core.verification.cause import Cause
@@ -63,6 +66,22 @@ def test_what_is_known_arrives_before_the_end(tmp_path: Path) -> None:
     until(lambda: tracing.has_ended)
     assert tracing.news() == Cause("It is one.", ("aten.cos.default",), 0.5, "Inductor", "/tmp/difference-1.py")
     assert tracing.news() is None
+
+
+def test_a_file_that_is_written_is_named_before_torch_alone_was_tried(tmp_path: Path) -> None:
+    file, go = str(tmp_path / "difference-1.py"), tmp_path / "go"
+
+    def work(report: Callable[[Cause], object]) -> Cause:
+        report(Cause("It is one.", ("aten.cos.default",), 0.5, "Inductor", file))
+        waits_for(go)
+        return Cause("It is one. Torch alone shows it.", ("aten.cos.default",), 0.5, "Inductor", file)
+
+    tracing = Tracing(work)
+    news = until(tracing.news)
+    assert news.text == "It is one. Run this file to see whether torch alone shows it." and news.reproducer == file
+    go.touch()
+    until(lambda: tracing.has_ended)
+    assert (last := tracing.news()) is not None and last.text == "It is one. Torch alone shows it."
 
 
 def test_a_search_that_fails_says_so() -> None:
@@ -117,6 +136,31 @@ def test_a_run_looks_into_few_differences_and_waits_within_a_bound(tmp_path: Pat
     monkeypatch.setattr(beside, "LIMITS", Limits())
     monkeypatch.setattr(beside, "free_memory", lambda: 1e6)
     assert tracings.start(traced(lambda x: x.cos()), [x]) is None, "what the program writes would not fit twice"
+
+
+def test_who_no_longer_waits_gets_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from a signal's handler."""
+
+    def work(gm: Any, inputs: Any, folder: Path, report: Callable[[Cause], object]) -> Cause:
+        report(Cause("It is one of two."))
+        (tmp_path / "told").touch()
+        waits_for(tmp_path / "never")
+        raise AssertionError
+
+    monkeypatch.setattr(beside, "bisect", work)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tracings = Tracings()
+    tracing = tracings.start(traced(lambda x: x.cos()), [torch.ones(3)])
+    assert tracing is not None
+    until((tmp_path / "told").exists)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    with interrupts_call(tracings.skip):
+        timer.start()
+        tracings.wait(_END_S)
+    timer.join()
+    until(lambda: not tracings.are_running)
+    cause = tracing.news()
+    assert cause is not None and cause.text == "It is one of two. `magpy-lsp bisect` completes the search."
 
 
 def test_nothing_that_goes_wrong_reaches_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

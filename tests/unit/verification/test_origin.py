@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,8 @@ import torch
 from torch import fx
 
 from magpy_core.limits import LIMITS
-from magpy_core.verification import Difference, Plan, Verdict, origin
-from magpy_core.verification.origin import FirstDifference, Origin, first_operation
+from magpy_core.verification import Difference, Plan, Verdict, beside, origin
+from magpy_core.verification.origin import FirstDifference, Origin, first_operation, found_within
 from tests.unit.verification.test_difference import traced
 
 aten = torch.ops.aten
@@ -88,40 +91,97 @@ def test_the_program_s_random_numbers_and_tensors_stay() -> None:
 
 
 def test_the_first_call_that_differs_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[str] = []
+    given: list[float] = []
 
-    def known(gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[Origin, str]:
-        given.append("asked")
+    def known(seconds: float, gm: fx.GraphModule, inputs: Sequence[Any]) -> tuple[Origin, str]:
+        given.append(seconds)
         return Origin("addmm", "train.py:3", 1e-7), ""
 
-    monkeypatch.setattr(origin, "first_operation", known)
-    first = FirstDifference(str(tmp_path))
+    monkeypatch.setattr(origin, "found_within", known)
+    first = FirstDifference(str(tmp_path), seconds=7.0)
     first.look(Verdict(0.0), traced(layers), (), 1)
     assert first.is_open and not list(tmp_path.iterdir())
     first.look(Verdict(0.0, unchecked="it communicates"), traced(layers), (), 2)
     assert first.is_open
     first.look(Verdict(0.0, Difference("result 0", "differs"), apart=0.5), traced(layers), (), 3)
-    assert not first.is_open and given == ["asked"]
+    assert not first.is_open and given == [7.0]
     found = json.loads((tmp_path / "origin.json").read_text())
     assert found["origin"] == {"operation": "addmm", "where": "train.py:3", "apart": 1e-7, "step": 3}
-    assert found["why"] == ["calls of compiled code could not be compared: it communicates"]
+    assert found["why"] == ["calls of compiled code could not be compared: it communicates"] and found["until"] is None
 
 
-def test_a_graph_that_can_not_be_taken_apart_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+def test_calls_are_compared_until_the_time_is_up(tmp_path: Path) -> None:
+    first = FirstDifference(str(tmp_path), seconds=7.0)
+    for step in (1, 1, 2):
+        assert first.wants(step)
+        first.look(Verdict(2.0), traced(layers), (), step)
+    assert not list(tmp_path.iterdir())
+    first.look(Verdict(2.0), traced(layers), (), 3)
+    assert not first.wants(4)
+    found = json.loads((tmp_path / "origin.json").read_text())
+    said = "it was looked for in 4 calls of compiled code, up to step 3, for 8 s, and none of them differs"
+    assert found == {"origin": None, "why": [f"{said}; `magpy-lsp verify --origin-seconds N` looks longer"], "until": 3}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not beside.available(), reason="no process can be forked")
+def test_the_operation_is_looked_for_within_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a process that is ended then; what it has left is the program's."""
+    monkeypatch.setattr(beside, "import_inductor", lambda: None)
+    monkeypatch.setattr(beside, "compile_alone", nullcontext)
+    inputs = (torch.randn(4, 4), torch.randn(4, 4))
+
+    def found(gm: fx.GraphModule, given: Sequence[Any]) -> tuple[Origin, str]:
+        assert given is inputs
+        torch.manual_seed(5)
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        return Origin("addmm", "train.py:3", 1e-7), "why"
+
+    def hangs(gm: fx.GraphModule, given: Sequence[Any]) -> Any:
+        threading.Event().wait()
+
+    def fails(gm: fx.GraphModule, given: Sequence[Any]) -> Any:
         raise RuntimeError("no such kernel")
 
-    monkeypatch.setattr(origin, "first_operation", fails)
-    FirstDifference(str(tmp_path)).look(Verdict(0.0, apart=1e-7), traced(layers), (), 1)
-    found = json.loads((tmp_path / "origin.json").read_text())
-    assert found == {"origin": None, "why": ["a graph could not be taken apart (RuntimeError: no such kernel)"]}
+    def dies(gm: fx.GraphModule, given: Sequence[Any]) -> Any:
+        os.kill(os.getpid(), 9)
+
+    state = torch.get_rng_state()
+    for way, seconds, where, why in (
+        (found, 300.0, "train.py:3", "why"),
+        (
+            hangs,
+            0.2,
+            None,
+            "in the first call that differs, and 0.2 s did not suffice; `magpy-lsp verify --origin-seconds N`",
+        ),
+        (fails, 300.0, None, "a graph could not be taken apart (RuntimeError: no such kernel)"),
+        (dies, 300.0, None, "the process that looked for it was ended"),
+    ):
+        monkeypatch.setattr(origin, "first_operation", way)
+        got, said = found_within(seconds, traced(layers), inputs)
+        assert (None if got is None else got.where) == where and why in said, said
+    assert int((tmp_path / "pid").read_text()) != os.getpid() and torch.equal(torch.get_rng_state(), state)
+
+
+def test_where_no_process_can_be_forked_the_program_searches_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(gm: fx.GraphModule, given: Sequence[Any]) -> tuple[Origin, str]:
+        return Origin("addmm", "train.py:3", 1e-7), ""
+
+    monkeypatch.setattr(origin, "available", lambda: False)
+    monkeypatch.setattr(origin, "first_operation", found)
+    assert found_within(60.0, traced(layers), ()) == (Origin("addmm", "train.py:3", 1e-7), "")
+    got, why = found_within(3.0, traced(layers), ())
+    assert got is None and "about 7 s to compile" in why, "it could not be ended"
 
 
 def test_a_plan_compares_each_call_and_no_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MAGPY_VERIFY", raising=False)
-    plan = Plan.parse(f"origin:3:{tmp_path}")
+    plan = Plan.parse(f"origin:3:2.5:{tmp_path}")
     assert plan.first and plan.every == 1 and not plan.compares_recordings and Plan.parse("3").compares_recordings
     assert plan.first_difference is not None and plan.first_difference.folder == str(tmp_path)
+    assert plan.first_difference.seconds == 2.5
     assert not plan.first_difference.wants(3) and plan.first_difference.wants(4)
     monkeypatch.setenv("MAGPY_VERIFY", "0")
-    assert not Plan.parse(f"origin:0:{tmp_path}").first
+    assert not Plan.parse(f"origin:0:60:{tmp_path}").first

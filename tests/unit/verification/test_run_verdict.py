@@ -133,6 +133,18 @@ def test_a_difference_that_left_no_trace_in_the_state_explains_none(runs: Runs) 
     assert runs.verdict().origin == ORIGIN and runs.verdict().need == ""
 
 
+def test_where_the_time_was_up_before_states_differ_one_more_run_looks_from_there_on(runs: Runs) -> None:
+    runs.add("compiled", [0.0, EPS, EPS, EPS])
+    runs.add("again")
+    runs.add("noise-0", EPS)
+    for until, need in ((1, "origin"), (2, "")):
+        up = {"origin": None, "why": ["the time was up"], "until": until}
+        (runs.base / "compiled" / "origin.json").write_text(json.dumps(up))
+        found = runs.verdict()
+        assert (found.need, found.origin) == (need, None)
+    assert found.why_no_origin == "the time was up"
+
+
 def test_an_operation_that_differs_after_the_first_difference_does_not_explain_it(runs: Runs) -> None:
     runs.add("compiled", [EPS, EPS, EPS, EPS])
     (runs.base / "compiled" / "origin.json").write_text(json.dumps({"origin": ORIGIN, "why": []}))

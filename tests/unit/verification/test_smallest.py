@@ -96,6 +96,78 @@ def test_a_number_that_is_read_is_a_constant() -> None:
     assert part is not None and part.operations == ["aten.exp.default"]
 
 
+def loses_history(*targets: Any) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[[list[Any]], Any]]:
+    """A compiler that detaches all results of a graph that has these operations, and returns that of the last."""
+
+    def compile_it(gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        lost = set(targets) <= {node.target for node in gm.graph.nodes if node.op == "call_method"}
+        lost &= any(node.target == targets[-1] for node in gm.graph.output_node().args[0])  # type: ignore[union-attr]
+        return lambda given: [one.detach() if lost else one for one in gm(*given)]
+
+    return compile_it
+
+
+def shared(x: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    h = (x * scale).exp()
+    return h[0], h[1], h.detach(), (h * 3).tanh()
+
+
+def test_a_gradient_that_is_lost_is_located_in_the_recorded_graph() -> None:
+    """No stretch of its ATen operations has a gradient that could be lost."""
+    gm, inputs = traced(shared), (torch.randn(2, 3, requires_grad=True), torch.tensor(2.0))
+    part = smallest_part(gm, inputs, loses_history("exp", "detach"))
+    assert part is not None and part.operations == ["exp", "getitem", "detach"], part
+    assert part.difference is not None and part.difference.what == "gradient of input 0"
+    assert [value.requires_grad for value in part.inputs] == [True] and part.inputs[0].is_leaf
+    assert inputs[0].grad is None and inputs[0].is_leaf
+    assert smallest_part(gm, tuple(one.detach() for one in inputs), loses_history("exp", "detach")) is None
+
+
+def test_results_that_the_difference_does_not_need_are_left_out() -> None:
+    def compile_it(gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        names = [str(node.target) for node in gm.graph.nodes]
+        fused = "aten.exp.default" in names and "aten.tanh.default" in names
+        return with_bug(aten.tanh.default if fused else None)(gm, inputs)
+
+    def layers(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        first = x.exp()
+        other = x.cos()
+        return first, other, first.tanh()
+
+    sizes: list[int] = []
+    part = smallest_part(traced(layers), (torch.randn(4),), compile_it, lambda one: sizes.append(len(one.operations)))
+    assert part is not None and part.operations == ["aten.exp.default", "aten.tanh.default"] and sizes == [6, 3, 2]
+    assert len(part.graph.graph.output_node().args[0]) == 1  # type: ignore[arg-type]
+
+
+def test_writes_that_the_difference_does_not_need_are_left_out() -> None:
+    """They are between the operations that differ together, and nothing takes what they give."""
+
+    def compile_it(gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        names = [str(node.target) for node in gm.graph.nodes]
+        fused = "aten.exp.default" in names and "aten.tanh.default" in names
+        return with_bug(aten.tanh.default if fused else None)(gm, inputs)
+
+    def writes(x: torch.Tensor, total: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        first = x.exp()
+        total.sub_(x.sum() * 0.5)
+        other[1:].copy_(other[:-1].clone())
+        return first.tanh()
+
+    total = torch.ones(4)
+    part = smallest_part(traced(writes), (torch.randn(4), total, torch.randn(5)), compile_it)
+    assert part is not None and part.operations == ["aten.exp.default", "aten.tanh.default"] and len(part.inputs) == 1
+    assert torch.equal(total, torch.ones(4))
+
+
+def test_numbers_among_the_inputs_are_constants() -> None:
+    """Also where the recorded graph is searched."""
+    part = smallest_part(traced(lambda x, n: torch.exp(x * n)), (torch.randn(3), 2.0), with_bug(torch.exp))
+    assert part is not None and part.operations == ["exp"]
+    part = smallest_part(traced(lambda x, n: torch.add(x, n) * 3), (torch.randn(3), 2.0), with_bug(torch.add))
+    assert part is not None and part.operations == ["add"] and len(part.inputs) == 1
+
+
 def _part(function: Callable[..., Any], *inputs: Any) -> Part:
     part = smallest_part(traced(function), inputs, with_bug(aten.exp.default))
     assert part is not None
@@ -118,6 +190,21 @@ def test_the_file_has_the_graph_and_what_it_takes(tmp_path: Path, differs: bool)
     assert "torch.ops.aten.exp.default" in text and "small as possible: 1 of" in text
     assert ("as_strided((3, 4), (1, 3))" in text) is differs
     compile(text, str(first.path), "exec")
+
+
+@pytest.mark.parametrize("differs", [True, False], ids=["random", "data"])
+def test_the_file_compares_gradients(tmp_path: Path, differs: bool) -> None:
+    inputs = (torch.randn(2, 3, requires_grad=True), torch.tensor(2.0))
+    part = smallest_part(traced(shared), inputs, loses_history("exp", "detach"))
+    assert part is not None and len(explained(part.graph, part.inputs)) == 2 + 1 + 1
+    text = write(part, tmp_path, lambda inputs: differs).path.read_text()
+    assert "gradient of input 0" in text and (".requires_grad_()" in text) is differs
+    path = tmp_path / "difference-1.py"
+    for compiled, code in (("graph", 0), ("lambda x: [one.detach() for one in graph(x)]", 1)):
+        path.write_text(text.replace("torch.compile(graph, fullgraph=True, dynamic=False, options=options)", compiled))
+        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=300)
+        assert done.returncode == code, done.stderr
+    assert "gradient of input 0: none by compiled code" in done.stdout and reproducer._is_confirmed(path)
 
 
 @pytest.mark.slow
