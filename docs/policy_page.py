@@ -60,11 +60,13 @@ Recording, loading and compiling cost time before they save any, so each has a b
   have taken twice as long as loading would.
 - **Compiling** uses idle cores. Where all cores are busy, it takes {LIMITS.compile_at_once:g} processor seconds and
   {LIMITS.compile_share:.0%} of the program's processor time. A supervising process stops the compiler when it has taken its
-  share, and continues it when the share has grown.
+  share, and continues it when the share has grown. What all threads of a program lose counts. A compilation that
+  would take more than its code will save stops as soon as that is known.
 - A region that takes less than {LIMITS.least_region_share:.0%} of the time is not compiled. Nor is a capture if captures fit less than
   {LIMITS.few_fit:.0%} of its calls, as when each batch has another length: the next capture, with sizes that vary, fits them all.
 - If the program's loops (epochs, batches) show that compiled code is sure to save {LIMITS.payback:g} times what compiling costs, the
-  compiler gets that at once. A program on several cores, whose threads would wait for each other, then waits for the compiler.
+  compiler gets that at once. A program on several cores, whose threads would wait for each other, waits for a compiler that
+  may take all that it needs.
 - Monitoring a call costs about 60 µs. Short calls are sampled, so the number of a region's calls can be an estimate.
 
 All numbers: [spending limits](../reference/spending-limits.md). None of them changes what a program computes.
@@ -73,7 +75,7 @@ All numbers: [spending limits](../reference/spending-limits.md). None of them ch
 
 How long the same command ran, and what compiled code saved in each region, is [kept](../reference/cache.md). If that is at least twice
 what recording and loading take, they start immediately in the next run. A run that ended while code was being compiled lets the next one
-take a quarter of its processor time for that at once. After `magpy-lsp compile`, a run needs no such evidence.
+take a quarter of its processor time for that at once, if the code is sure to save that in a run as long. After `magpy-lsp compile`, a run needs no such evidence.
 
 ## Which is faster
 
