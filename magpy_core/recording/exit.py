@@ -21,6 +21,9 @@ class Exit(Tracker):
 
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
+        self.context.host_calls.settle()
+        self.context.clocks.left()
+        self.context.array_values.left()
         self._communication_left()
         self._hooks_left()
         self._left_open()
@@ -42,6 +45,7 @@ class Exit(Tracker):
         planner.change_found = self.context.interference.check
         self._class_writes_explained()
         planner.context_writes = self.ledger.context_writes
+        planner.array_writes = self.ledger.fresh.array_writes
         plan = planner.plan(result, self.context.contents.reread_all, self.ledger.outputs, self.ledger.field_writes)
         self.context.numbers.restore_shared_ints()
         return plan if self._leaves_stay(plan) else None
