@@ -19,6 +19,7 @@ from magpy_core.knowledge.objects import CALLED_WITH_FIELDS, NATIVE_FIELDS
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_value
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.hashing import keys_have_pure_hash
@@ -73,6 +74,7 @@ class Planner:
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.outputs: dict[torch.fx.Node, None] = {}
         self.error_leaves: Callable[[BaseException], None] = lambda error: None  # may raise a more specific refusal
+        self.array_leaves: Callable[[Any], None] = lambda array: None  # the same
         self.change_found: Callable[[Node, Change], None] = lambda node, change: None  # called for each difference
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -146,6 +148,8 @@ class Planner:
             build.how = "call"
             build.items = [self.expression(getattr(value, name)) for name in _CALLS[tp]]
             return build
+        if is_array(value):
+            self.array_leaves(value)
         if is_iterator(value) and (iterated := self._iterated(value)) is not None:
             build.how, build.extra = "iterator", iterated[1]
             build.items = [self.expression(iterated[0])]
