@@ -10,7 +10,7 @@ from typing import Any
 import torch.fx
 
 from magpy_core._compat.torch.data_parallel import collectives_run
-from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core._compat.torch.tensor_guards import storage_address, storage_key
 from magpy_core._compat.torch.torch_state import SET_GRAD, get_modes, random_streams, restore_streams, set_modes
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.outcome import MISS, CaptureFailed, NotReady, NotRun
@@ -49,6 +49,7 @@ class CodeWriter:
         self.names |= self.w.table
         self.names.update(
             MISS=MISS, global_state=trace.globals_hold, storage_key=storage_key, restore_input=restore_input,
+            storage_address=storage_address,
             restore_numbers=restore_numbers, stack=torch.stack,
             restore_history=restore_history, random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes, set_grad_enabled=SET_GRAD, rewind_streams=rewind_streams,
@@ -70,6 +71,8 @@ class CodeWriter:
         if level is not None:
             w.lines.append("if not unchanged(): return CHANGED")
         for source in trace.draws:  # draw all of them, in order, even if some are not used
+            w.var(source)
+        for source in trace.fresh.clocks:
             w.var(source)
         w.write(trace.refgraph.reads)
         self._distinct(counted=False)
@@ -115,6 +118,11 @@ class CodeWriter:
     def _storages(self) -> None:
         """Inputs that are changed in place must share memory with the same inputs as in the recorded call."""
         w, mutated = self.w, {id(s) for s in self._trace.writes.mutated}
+        if self._trace.fresh.arrays:
+            every = bool(self._trace.fresh.array_writes)
+            others = [w.var(t.source) for t in self._trace.tensors if every or id(t.source) in mutated]
+            arrays = "".join(f"{w.var(source)}, " for source in self._trace.fresh.arrays)
+            w.fail_if(f"not are_separate(({arrays}), map(storage_address, ({''.join(f'{o}, ' for o in others)})))", None)
         if not mutated:
             return
         by_memory: dict[int, list[GuardedTensor]] = {}
@@ -202,12 +210,24 @@ class CodeWriter:
                     lines.append(f"g{i}_{k} = out{i}[{k}]")
             elif segment.nodes:
                 lines.append(call)
+            lines += self._clocks(values, i)
             if segment.grad_mode is not None:  # compiled code may return with another one
                 lines.append(f"set_grad_enabled({segment.grad_mode})")
             for decision in structure.assertions if i == last else structure.cuts[i : i + 1]:
                 note = _note(decision.site)
                 other = f"{self.undo.statements}{'other_path(); ' if structure.holds_writes else ''}return MISS"
                 lines.append(f"if {self._differs(decision, values)}: {other}  # {note}")
+        return lines
+
+    def _clocks(self, values: dict[Any, str], i: int) -> list[str]:
+        """Read the clocks that the program reads after the operations of segment ``i``."""
+        segments = self._structure.segments
+        lines: list[str] = []
+        for read in self._trace.fresh.late_clocks:
+            home = next((k for k, segment in enumerate(segments) if read.after in segment.nodes), len(segments) - 1)
+            if home == i:
+                values[read] = f"clock{len(lines)}_{i}"
+                lines.append(f"{values[read]} = {self.w.const(read.clock)}()")
         return lines
 
 

@@ -56,12 +56,16 @@ class Guards:
         out: list[Failure] = []
         places = self._trace.places
         for read in reads:
+            if any(step.kind == "computed" for step in read.source.chain()):
+                continue  # it was made for the call
             failure = _failure(read.source, "reachable", partial(read_failure, read, args, kwargs, _where))
             if failure is not None:
                 place = places.of(read.source, [read.site])
                 known = failure.location or _where(read.site)
                 out.append(replace(failure, location=place.location if place else known, path=place.path if place else ()))
         for t in tensors:
+            if any(step.kind == "computed" for step in t.source.chain()):
+                continue
             find = partial(tensor_failure, t.source, t.facts, args, kwargs, t.dims)
             failure = _failure(t.source, t.facts.describe(), find)
             out += [failure] if failure is not None else []

@@ -77,4 +77,4 @@ def _cuts_and_assertions(
 
 def decided_by(decision: Decision) -> list[torch.fx.Node]:
     """The graph values that a decision depends on."""
-    return [leaf.payload for leaf in decision.sym.leaves() if leaf.kind == "node"]
+    return [leaf.payload for leaf in decision.sym.leaves() if leaf.is_of_graph]

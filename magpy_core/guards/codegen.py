@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from types import FunctionType, MappingProxyType
 from typing import Any
 
-import torch.fx
-
 from magpy_core.guards.first_level import FirstLevel
 from magpy_core.guards.helpers import HELPERS
 from magpy_core.guards.kinds import KEYS, TYPE
@@ -227,13 +225,16 @@ class GuardWriter:
 
     # -- scalars -----------------------------------------------------------------------------------------------
 
-    def scalar(self, sym: Any, nodes: Mapping[torch.fx.Node, str] = MappingProxyType({})) -> str:
-        """A Python expression for a symbolic scalar; ``nodes`` maps graph values to their variables."""
+    def scalar(self, sym: Any, nodes: Mapping[Any, str] = MappingProxyType({})) -> str:
+        """A Python expression for a symbolic scalar; ``nodes`` maps values of the graph, and reads of clocks
+        after it, to their variables."""
         if not isinstance(sym, Sym):
             return self.const(sym)
         if sym.kind == "source":
             return self.var(sym.payload)
-        if sym.kind == "node":
+        if sym in nodes:  # a value that is used several times
+            return nodes[sym]
+        if sym.kind in ("node", "clock", "tensor"):
             return nodes[sym.payload]
         args = ", ".join(self.scalar(a, nodes) for a in sym.args)
         return f"{self.const(sym.payload)}({args})"

@@ -7,11 +7,14 @@ from operator import is_
 from typing import Any
 
 from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.arrays import are_separate, array_text
 from magpy_core.refgraph.counters import position
 from magpy_core.refgraph.draws import draw
-from magpy_core.refgraph.folds import fold
+from magpy_core.refgraph.folds import fold, numbers_in
+from magpy_core.refgraph.iterators import remaining, upcoming
 from magpy_core.refgraph.kinds import same_scalar
 from magpy_core.refgraph.source_kinds import cache_state, dict_entry, namespace, number_in, slot_filled, slot_of
+from magpy_core.refgraph.streams import is_closed
 from magpy_core.refgraph.weak import is_object
 
 HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -51,6 +54,8 @@ HELPERS: dict[str, Any] = {
     "same_keys": same_keys, "same_elements": same_keys, "names_changed": names_changed,
     "nth": natives.nth, "slot_of": slot_of, "slot_filled": slot_filled,
     "draw": draw, "fold": fold, "position": position, "cache_state": cache_state,
+    "numbers_in": numbers_in, "is_closed": is_closed, "upcoming": upcoming, "remaining": remaining, "array_text": array_text,
+    "are_separate": are_separate,
     "number_in": number_in, "namespace": namespace,
     "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,
     "native_len": natives.length, "native_item": natives.item, "native_values": natives.values,

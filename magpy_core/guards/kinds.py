@@ -20,7 +20,16 @@ from magpy_core.guards.helpers import HOOK_DICTS, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.failure import Failure
 from magpy_core.refgraph.guard_kind import CheckWriter, FirstLevel, GuardKind, Read
-from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, released, same_scalar
+from magpy_core.refgraph.kinds import (
+    NUMBER_TYPES,
+    NUMPY_FLOATS,
+    SCALAR,
+    bounded_repr,
+    is_a,
+    kind_of,
+    released,
+    same_scalar,
+)
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 from magpy_core.refgraph.shown import shown
 from magpy_core.refgraph.source import Source
@@ -174,7 +183,7 @@ class Equal(_OfValue):
         c = writer.const(expected)
         if expected is None or expected is Ellipsis or tp in _INTERNED:
             test = f"{name} is not {c}"
-        elif tp in (float, complex):
+        elif tp in (float, complex) or tp in NUMPY_FLOATS:
             test = f"{name} is not {c} and not same({name}, {c})"
         elif tp is int:
             test = f"type({name}) is not {writer.const(tp)} or {name} != {c}"
@@ -192,7 +201,7 @@ class Equal(_OfValue):
         value = now(read.source)
         if self.fits(value, read.expected):
             return None
-        number = type(value) is type(read.expected) and type(value) in (int, float)
+        number = type(value) is type(read.expected) and type(value) in NUMBER_TYPES
         return replace(_failure(read, shown(read.source, value)), number=number)
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:

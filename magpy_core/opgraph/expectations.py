@@ -64,7 +64,7 @@ def _reads_one_tensor(read: torch.fx.Node) -> bool:
 def _is_met(computed: _Value, outcome: Any, *values: torch.Tensor) -> bool:
     try:
         return same_scalar(computed.of(values), outcome)
-    except (ArithmeticError, ValueError):  # the program would raise it
+    except (ArithmeticError, ValueError, LookupError, TypeError):  # the program would raise it
         return False
 
 

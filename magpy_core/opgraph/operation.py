@@ -14,6 +14,7 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.data_shapes import masked, numbers_among, shaped_by_data, sizes_among, sparse
+from magpy_core.opgraph.host_calls import ITEM
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.values import tensors_in
@@ -56,12 +57,11 @@ class Arguments:
             return self.ops.inputs.node(value)
         if type(value) in (int, float):
             sym = self.ops.scalars.get(value)
-            if sym is None:
-                return value
-            self.varying.append((sym, value))
-            return self.ops.inputs.number(sym)
+            return value if sym is None else self._number(sym, value)
         if kinds.is_numpy_number(value):  # `numpy.float64` is a float
-            return value.item()
+            sym = self.ops.scalars.get(value) if type(value) in kinds.NUMPY_NUMBERS else None
+            number = value.item()
+            return number if sym is None else self._number(self.ops.scalars.call(ITEM, (sym,), number), number)
         if type(value) is type and value in _PYTHON_DTYPES:
             return _PYTHON_DTYPES[value]
         if is_a(value, _CONST_TYPES):
@@ -89,6 +89,13 @@ class Arguments:
             "Pass a list: `list(values)`." if _iterates(type(value)) else "Pass numbers, strings or tensors that it holds."
         )
         raise Unsupported("MP106", text, hint=hint)
+
+    def _number(self, sym: Sym, value: Any) -> Any:
+        if sym.follows_clock() or (sym.needs_host and (not sym.on_host or sym.follows_sizes())):
+            self.ops.host.escape(sym, self.ops.host.site)
+            return value
+        self.varying.append((sym, value))
+        return self.ops.inputs.number(sym)
 
     def _container(self, value: Any) -> Any:
         self.ops.host.guard_contents(value)

@@ -152,3 +152,9 @@ def text(ops: OperatorGraph, tensor: torch.Tensor, node: torch.fx.Node, result: 
     number = tensor.detach().item()
     ops.host.branch(ops.read_number(ops.graph.call_method("detach", (node,)), number), number, "item")
     return result
+
+
+def array(ops: OperatorGraph, tensor: torch.Tensor, node: torch.fx.Node, result: Any) -> Any:
+    """``x.numpy()``: replay makes the array again if something is computed from it."""
+    ops.host.array_made(node, tensor, result)
+    return result

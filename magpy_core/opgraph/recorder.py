@@ -21,6 +21,7 @@ from magpy_core._compat.torch.mode_reads import is_of_program
 from magpy_core._compat.torch.surroundings import dispatched_function
 from magpy_core._compat.torch.tensor_guards import has_own_functions, no_subclass_functions, no_torch_function
 from magpy_core._compat.torch.torch_state import PlainDispatchMode, resume_mode, suspend_mode
+from magpy_core._compat.torch.value_tests import body_of
 from magpy_core.findings import Unsupported
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.opgraph import functions as fns
@@ -54,6 +55,9 @@ class OpRecorder(TorchFunctionMode):
             if func in BACKWARD:
                 ops.leaves.replicas.run_hooks()
             return func(*args, **kwargs)
+        if (body := body_of(func)) is not None:
+            with self:
+                return body(*args, **kwargs)
         ops.op_depth += 1
         try:
             return _record(ops, func, types, args, kwargs)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from magpy_core._compat.cpython.fresh import fresh_float, fresh_int, fresh_text
+from magpy_core.opgraph.host_calls import HostCall
+from magpy_core.refgraph.kinds import NUMPY_NUMBERS
 from magpy_core.refgraph.source import Source
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -32,6 +34,8 @@ _POWERS = frozenset({operator.pow, pow, math.pow})
 
 def can_raise(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """Whether an operation on numbers may raise, or give another type, for other numbers of the same types."""
+    if isinstance(fn, HostCall):
+        return True
     if fn in _DIVISIONS:
         return isinstance(args[1], Sym)
     if fn in _POWERS:
@@ -87,7 +91,8 @@ _TEXT = {f: t for t, f in (BINARY | COMPARE).items()}
 class Sym:
     """One expression: ``fn(*args)`` over other Syms and constants, or a leaf.
 
-    ``kind``: "source" (payload: Source), "node" (payload: FX node whose value is a Python scalar), "call" (payload: fn).
+    ``kind``: "source" (payload: Source), "node" (payload: FX node whose value is a Python scalar), "clock" (payload:
+    ClockRead), "tensor" (payload: FX node of a tensor, for a host call), "call" (payload: fn).
     ``hint``: the value in the recorded call.
     """
 
@@ -105,6 +110,10 @@ class Sym:
         """Whether it depends on the size of an input."""
         return any(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in self.leaves())
 
+    def follows_clock(self) -> bool:
+        """Whether it depends on what a clock shows after the graph has run."""
+        return any(leaf.kind == "clock" for leaf in self.leaves())
+
     def can_be_followed(self) -> bool:
         """Whether a size that it decides can be: an integer that is an input of the graph, or computed in it from such
         integers and the sizes of inputs."""
@@ -113,6 +122,18 @@ class Sym:
         if self.kind == "call":
             return all(a.can_be_followed() if isinstance(a, Sym) else type(a) is int for a in self.args)
         return self.kind == "source"
+
+    @property
+    def is_of_graph(self) -> bool:
+        """Whether it is a leaf whose value the graph computes."""
+        return self.kind in ("node", "tensor")
+
+    @property
+    def needs_host(self) -> bool:
+        """Whether only Python can compute it, so that a graph gets the result."""
+        return self.kind == "call" and (
+            isinstance(self.payload, HostCall) or any(a.needs_host for a in self.args if isinstance(a, Sym))
+        )
 
     def leaves(self) -> list[Sym]:
         if self.kind != "call":
@@ -127,8 +148,10 @@ class Sym:
         if self.kind == "source":
             assert isinstance(self.payload, Source)
             return self.payload.describe()
-        if self.kind == "node":
+        if self.kind in ("node", "tensor"):
             return f"%{self.payload.name}"
+        if self.kind == "clock":
+            return f"time.{self.payload.clock.__name__}()"
         args = [a.describe() if isinstance(a, Sym) else repr(a) for a in self.args]
         text = _TEXT.get(self.payload)
         if text and len(args) == 2:
@@ -154,9 +177,10 @@ class ScalarTable:
 
     def bind(self, value: Any, sym: Sym) -> Any:
         """A private copy of ``value`` that carries ``sym``."""
-        if type(value) not in _COPIES:
+        make = type(value) if type(value) in NUMPY_NUMBERS else _COPIES.get(type(value))
+        if make is None:
             raise TypeError(f"only numbers and texts carry a symbol, not {type(value).__name__}")
-        copy: Any = _COPIES[type(value)](value)
+        copy: Any = make(value)
         self.has_texts |= type(value) is str
         self._by_id[id(copy)] = (copy, sym, self.original(value))
         return copy

@@ -60,6 +60,8 @@ def _from_data(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dic
         return None
     if ops.host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
         return _of_array(ops, args, kwargs, share=name != "tensor")
+    if len(args) == 1 and set(kwargs) <= {"dtype"} and ops.host.gives_tensor(args[0]):
+        return partial(ops.host.tensor_of_array, getattr(torch, name), args[0], kwargs)
     if kwargs.get("dtype") is None and _has_numpy_number(args[0]):
         raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Pass `dtype=`.")
     return None
@@ -80,6 +82,15 @@ def _opaque_read(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: d
     raise Unsupported("MP102", fns.opaque_read(name), hint=fns.opaque_hint(name))
 
 
+def _array(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish | None:
+    """``x.numpy()`` of a tensor on the CPU."""
+    tensor = args[0]
+    plain = type(tensor) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout is torch.strided
+    if len(args) != 1 or kwargs or not plain or tensor.requires_grad or tensor.is_inference():
+        return None
+    return partial(reads.array, ops, tensor, ops.inputs.node(tensor))
+
+
 # A name may be in several rows: the first that records the call is used, and if there is none, the call is an operation.
 _ROWS: tuple[tuple[Iterable[str], _Special], ...] = (
     (("type",), _type_name),
@@ -91,6 +102,7 @@ _ROWS: tuple[tuple[Iterable[str], _Special], ...] = (
     (fns.FROM_DATA, _from_data),
     (("tolist",), _numbers),
     (("__format__",), _text),
+    (("numpy",), _array),
     (fns.OPAQUE_READS, _opaque_read),
 )
 

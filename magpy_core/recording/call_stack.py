@@ -74,6 +74,13 @@ class CallStack:
                 return call
         return None
 
+    def raised(self, site: MaybeSite) -> None:
+        """A frame has caught an exception at ``site``: the native call that it was making has ended."""
+        call = self.frames[-1] if self.frames else None
+        if call is not None and site is not None and call.site is not None and call.site.code is site.code:
+            if call.consumer is not Consumer.PYTHON and call.returned is None:
+                self.frames.pop()
+
     def expect(self, receive: Callable[[Any], Any] | None, unobserved: Callable[[], None] | None = None) -> None:
         """Set the handlers for the result of the call that is about to run."""
         if self.frames:

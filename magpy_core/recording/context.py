@@ -22,14 +22,18 @@ if TYPE_CHECKING:
     from magpy_core.recording.access.writes import Writes
     from magpy_core.recording.age import Age
     from magpy_core.recording.call_stack import CallStack
+    from magpy_core.recording.calls.array_values import ArrayValues
     from magpy_core.recording.calls.classes import ClassCalls
+    from magpy_core.recording.calls.clocks import Clocks
     from magpy_core.recording.calls.containers import ContainerCalls
     from magpy_core.recording.calls.devices import Devices
     from magpy_core.recording.calls.folds import Folds
+    from magpy_core.recording.calls.host_calls import HostCalls
     from magpy_core.recording.calls.methods import MethodCalls
     from magpy_core.recording.calls.native import NativeCalls
     from magpy_core.recording.calls.python import PythonCalls
     from magpy_core.recording.calls.rules import Rules
+    from magpy_core.recording.calls.streams import Streams
     from magpy_core.recording.decisions import Decisions
     from magpy_core.recording.dispatch import Dispatch
     from magpy_core.recording.exit import Exit
@@ -131,6 +135,10 @@ class Context:
     methods: MethodCalls
     container_calls: ContainerCalls
     folds: Folds
+    host_calls: HostCalls
+    array_values: ArrayValues
+    clocks: Clocks
+    streams: Streams
     rules: Rules
     devices: Devices
     dispatch: Dispatch

@@ -123,6 +123,8 @@ class Decisions(Tracker):
         use = _USES.get(what, _Use.BRANCH)
         if use is _Use.BRANCH and what != "type":
             self.journal.branched()
+        if (use is _Use.NUMBER or use is _Use.SIZE) and self.context.clocks.fixed(sym):
+            return
         if sym.on_host:
             self._guard_number(sym, outcome, what, site)
             return
@@ -145,14 +147,16 @@ class Decisions(Tracker):
         for leaf in sym.leaves():
             if what == "value" and leaf is sym:
                 self.ledger.learned.exact.add(leaf.payload.path)
-        self.refgraph.read(self.sources.const(sym, "result of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
+        source = self.sources.const(sym, "result of " + sym.describe())
+        if self.refgraph.read(source, guard.OUTCOME, (sym, outcome), site):
+            self.journal.places.remember(source, site)
 
     def _check_of(self, sym: Any, outcome: Any, what: str, site: Any) -> tuple[_Check, Any]:
         """When the outcome is checked, and the condition if that is before the graph."""
         may_assert = what not in _USES and site is not None
         if what == "type" or (may_assert and only_raises(site, outcome)):
             return _Check.ASSERTION, None
-        condition = conditions.condition(self.ledger.ops, sym)
+        condition = None if sym.follows_clock() or sym.needs_host else conditions.condition(self.ledger.ops, sym)
         if condition is not None:
             return _Check.ONLY_CONDITION if self.ledger.fullgraph else _Check.CONDITION, condition
         return _Check.AFTERWARDS if self.ledger.fullgraph else _Check.CUT, None
@@ -160,9 +164,10 @@ class Decisions(Tracker):
     def _report(self, sym: Any, outcome: Any, use: _Use, check: _Check, site: MaybeSite) -> None:
         read = self._described(sym, use)
         message = _MESSAGES[check, use]
+        text = message.text.format(read=read)
         found = self.journal.note(
             _CODES[use],
-            message.text.format(read=read),
+            text.replace(", a tensor value", ", what a clock shows") if sym.follows_clock() else text,
             hint=message.hint or _around_branch(site or self.journal.site),
             values=(Value("value", repr(outcome)),) if message.shows_outcome else (),
             site=site,

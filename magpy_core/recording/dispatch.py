@@ -20,6 +20,7 @@ from magpy_core.knowledge.modules import Verdict
 from magpy_core.knowledge.torch_functions import reads_state
 from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
+from magpy_core.recording.calls.streams import writes_text
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import method_of_stream, stream_of
@@ -34,6 +35,8 @@ def _moves_texts(fn: Any) -> bool:
     """Whether a callee only moves texts, prints them, or is code whose use of them has events."""
     if type(fn) is types.BuiltinFunctionType and kinds.kind_of(fn.__self__) in kinds.CONTAINERS:
         return True  # `calls.containers` knows what its methods use
+    if type(fn) is types.BuiltinFunctionType and writes_text(fn):
+        return True
     target = fn.__func__ if type(fn) is types.MethodType else fn
     if type(target) is not types.FunctionType:
         return target is print or target is isinstance or target is type
@@ -171,6 +174,14 @@ class Dispatch(Tracker):
         if fn.__name__ == "from_numpy" and len(args) == 1 and self.context.arrays.is_plain_array(args[0]):
             self.context.constructors.from_array(site, args[0])
             self.context.arrays.mark_shared(args[0])
+        elif (
+            fn is torch.from_numpy
+            and len(args) == 1
+            and not self.ledger.ops.op_depth
+            and self.context.array_values.gives_tensor(args[0], site)
+        ):
+            made = functools.partial(self.context.array_values.tensor_made, fn, args[0], {})
+            self.context.stack.expect(made, lambda: self.context.arrays.refuse_outside(site))
         elif fn.__name__ == "from_numpy" and not self.ledger.ops.op_depth:
             self.context.arrays.refuse_outside(site)
         elif bound_object(fn) is None:

@@ -21,6 +21,9 @@ class Exit(Tracker):
 
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
+        self.context.host_calls.settle()
+        self.context.clocks.left()
+        self.context.array_values.left()
         self._communication_left()
         self._hooks_left()
         self._left_open()
@@ -39,9 +42,11 @@ class Exit(Tracker):
         planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.context.age.is_made_inside)
         planner.constants = self.context.functions.code_constants()
         planner.error_leaves = self._refuse_kept_error
+        planner.array_leaves = self._refuse_array
         planner.change_found = self.context.interference.check
         self._class_writes_explained()
         planner.context_writes = self.ledger.context_writes
+        planner.array_writes = self.ledger.fresh.array_writes
         plan = planner.plan(result, self.context.contents.reread_all, self.ledger.outputs, self.ledger.field_writes)
         self.context.numbers.restore_shared_ints()
         return plan if self._leaves_stay(plan) else None
@@ -145,6 +150,11 @@ class Exit(Tracker):
                 text = f"A `{what}` that existed before is raised and caught; compiled code can't extend its traceback."
                 hint = "Create the exception where it is raised."
                 self.journal.refuse("MP110", text, hint=hint, place=self.journal.places.raised(node.obj))
+
+    def _refuse_array(self, array: Any) -> None:
+        """Report an array that leaves the region where a tensor has become it."""
+        if self.context.array_values.refuse(array):
+            raise Unsupported("", "reported")
 
     def _refuse_kept_error(self, error: BaseException) -> None:
         """Report an exception that was raised inside and leaves the region, at the line that raised it."""

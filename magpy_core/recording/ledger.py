@@ -16,6 +16,7 @@ from magpy_core.findings import Location
 from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.refgraph.clocks import ClockRead
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_table import SourceTable
@@ -72,6 +73,19 @@ class Decision:
 
 
 @dataclass
+class Fresh:
+    """What each call reads anew. ``draws``: random numbers drawn from Python's and NumPy's streams, in order. ``clocks``:
+    what clocks show before the first operation; ``late_clocks``: after one. ``arrays``: NumPy arrays whose numbers vary;
+    ``array_writes``: numbers stored into them (array, place, number, site)."""
+
+    draws: list[Source] = field(default_factory=list)
+    clocks: list[Source] = field(default_factory=list)
+    late_clocks: list[ClockRead] = field(default_factory=list)
+    arrays: list[Source] = field(default_factory=list)
+    array_writes: list[tuple[Any, tuple[Any, ...], Any, Any]] = field(default_factory=list)
+
+
+@dataclass
 class Output:
     """One call with a visible effect, to be repeated in order: ``fn(*args, **kwargs)``."""
 
@@ -91,7 +105,7 @@ class Ledger:
     refgraph: RefGraph = field(default_factory=RefGraph)
     decisions: list[Decision] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
-    draws: list[Source] = field(default_factory=list)  # random numbers drawn from Python's and NumPy's streams, in order
+    fresh: Fresh = field(default_factory=Fresh)
     undo: list[Callable[[], None]] = field(default_factory=list)
     tensor_writes: list[tuple[torch.Tensor, Source, Any]] = field(default_factory=list)
     field_writes: list[tuple[torch.Tensor, str, Any, Any]] = field(default_factory=list)
@@ -99,6 +113,10 @@ class Ledger:
     """How often the region has set a number of a class or a context variable, or advanced a counter."""
     context_writes: list[tuple[Any, Any, Any]] = field(default_factory=list)  # context variable, value, site
     with_history: set[str] = field(default_factory=set)  # paths of tensors from outside that were written under autograd
+
+    @property
+    def draws(self) -> list[Source]:
+        return self.fresh.draws
 
     @property
     def sources(self) -> SourceTable:

@@ -13,6 +13,7 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.monitor.events import MaybeSite
+from magpy_core.opgraph.host_calls import of_numbers
 from magpy_core.opgraph.scalars import Sym, can_raise, is_float_division, may_raise_in_graph
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
@@ -39,7 +40,7 @@ class Numbers(Tracker):
         """Arithmetic that raises (a division by zero) decides the program's path: the path holds only for these numbers."""
         try:
             if fn is not None:
-                fn(*numbers)
+                of_numbers(fn, numbers)(*numbers)
         except Exception:
             self.escape_all(site, numbers)
 
@@ -54,6 +55,7 @@ class Numbers(Tracker):
     def compare(self, fn: Any, lhs: Any, rhs: Any, site: MaybeSite) -> None:
         """The program's path depends on the outcome of a comparison ``fn`` of numbers, some of them dynamic."""
         scalars, outcome = self.ledger.scalars, fn(lhs, rhs)
+        fn = of_numbers(fn, (lhs, rhs))
         sym = scalars.call(fn, (scalars.get(lhs) or lhs, scalars.get(rhs) or rhs), outcome)
         self.context.decisions.decide(sym, outcome, "compare", site)
 
@@ -168,16 +170,22 @@ class Numbers(Tracker):
         """Native arithmetic on dynamic numbers is about to run: its result is dynamic too."""
         self.context.stack.expect(lambda result: self.computed(site, fn, args, result), lambda: self.escape_all(site, args))
 
+    def _symbol(self, value: Any) -> Sym | None:
+        return self.ledger.scalars.get(value) if type(value) in kinds.CARRYING else None
+
     def computed(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
         """Make the result of an operation on dynamic numbers symbolic. If the operation would raise for other numbers, that
         must happen even if the program doesn't use the result: the guard, or the graph, fails for such a call. ``fn``: None
         if a graph can't compute it."""
-        if fn is None or type(result) not in (*kinds.NUMBER_TYPES, bool):
+        if fn is None or not (type(result) in kinds.NUMBER_TYPES or type(result) in kinds.BOOLS):
             self.escape_all(site, args)
             return result
-        args = tuple(self.ledger.scalars.get(a) or a for a in args)
+        return self.of_symbols(site, of_numbers(fn, args), tuple(self._symbol(a) or a for a in args), result)
+
+    def of_symbols(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
+        """The number or bool ``result`` of ``fn`` of symbols and constants."""
         sym = self.ledger.scalars.call(fn, args, result)
-        if type(result) is bool:  # `math.isfinite(x)`; a bool can't carry a symbol
+        if type(result) in kinds.BOOLS:  # `math.isfinite(x)`; a bool can't carry a symbol
             self.context.decisions.decide(sym, result, "compare", site)
             return result
         if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):

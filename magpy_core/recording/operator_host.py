@@ -25,6 +25,7 @@ from magpy_core.opgraph.values import tensors_in
 from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.dynamic import assume_dims
 from magpy_core.recording.journal import FAILED
+from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_table import SourceTable
 
@@ -82,6 +83,15 @@ class OperatorHost:
     @graph_incomplete.setter
     def graph_incomplete(self, value: bool) -> None:
         self.journal.graph_incomplete = value
+
+    def array_made(self, node: torch.fx.Node, tensor: torch.Tensor, array: Any) -> None:
+        self.context.array_values.of_tensor(node, tensor, array)
+
+    def gives_tensor(self, value: Any) -> bool:
+        return is_array(value) and self.context.array_values.gives_tensor(value, self.journal.site)
+
+    def tensor_of_array(self, fn: Any, array: Any, options: dict[str, Any], tensor: Any) -> Any:
+        return self.context.array_values.tensor_made(fn, array, options, tensor)
 
     def torch_call_started(self) -> None:
         self.context.stack.torch = None

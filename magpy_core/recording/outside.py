@@ -28,7 +28,8 @@ from magpy_core.recording.callees import CALLBACKS
 from magpy_core.recording.facts.arrays import numpy_errors
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.draws import is_in_python, is_module_stream, is_seed
+from magpy_core.refgraph.arrays import is_array
+from magpy_core.refgraph.draws import Drawn, is_in_python, is_module_stream, is_seed
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
@@ -61,7 +62,7 @@ class Outside(Tracker):
 
         self.context.stack.expect(receive, self.context.callbacks.unobservable(site, fn))
 
-    def _array_made(self, result: Any) -> Any:
+    def array_made(self, result: Any) -> Any:
         if not self.journal.refused:
             self.context.arrays.keep(result)
         return result
@@ -97,12 +98,14 @@ class Outside(Tracker):
         if self.ledger.ops.op_depth and policy.is_pure_numpy(fn):  # inside one node, which computes this again
             self.context.arguments.read(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
             return
+        if owner is None and policy.is_pure_numpy(fn) and self.context.host_calls.makes(site, fn, args, kwargs):
+            return
         known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
             self.context.numbers.escape_all(site, args, kwargs)
             self.context.arguments.read(site, args, kwargs)
             self.context.settings.read(site, numpy_errors, (), numpy_errors())
-            self.context.stack.expect(self._array_made)
+            self.context.stack.expect(self.array_made)
         elif not (policy.is_pure_numpy(fn) and self.context.arrays.memory_read(site, owner, *args, *kwargs.values())):
             self.host_call(site, fn, policy.verdict(fn))
 
@@ -140,7 +143,9 @@ class Outside(Tracker):
             return False
         if not self._plain_tree((*args, *kwargs.values())):
             return False
-        # the draws are made before everything else, so their arguments are fixed
+        # the draws are made before everything else, so their arguments are fixed, or follow from other draws
+        args = tuple(self._of_draws(value) or value for value in args)
+        kwargs = {name: self._of_draws(value) or value for name, value in kwargs.items()}
         self.context.numbers.escape_all(site, args, kwargs)
         self.context.arguments.read(site, args, kwargs)
         if is_in_python(fn):
@@ -150,6 +155,13 @@ class Outside(Tracker):
             lambda result: self.drawn(site, source, fn, result), self.context.callbacks.unobservable(site, fn)
         )
         return True
+
+    def _of_draws(self, value: Any) -> Drawn | None:
+        """The argument of a draw if it is computed from draws."""
+        sym = self.ledger.scalars.get(value) if type(value) in (int, float) else None
+        if sym is None or not all(leaf.kind == "source" and leaf.payload.kind == "draw" for leaf in sym.leaves()):
+            return None
+        return Drawn(sym)
 
     def _plain_tree(self, values: Any) -> bool:
         """Whether all values are numbers, strings, None or plain arrays, in tuples or lists of any depth."""
@@ -161,6 +173,10 @@ class Outside(Tracker):
         )
 
     def drawn(self, site: MaybeSite, source: Any, fn: Any, result: Any) -> Any:
+        if is_array(result) and result.dtype.kind in "fiub" and not any(type(a) is Drawn for a in source.key[2]):
+            self.ledger.draws.append(source)
+            self.context.array_values.keep(result, self.ledger.scalars.source(source, None), True, site)
+            return result
         if type(result) in (int, float):
             self.ledger.draws.append(source)
             return self.ledger.scalars.bind(result, self.ledger.scalars.source(source, result))

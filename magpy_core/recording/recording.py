@@ -41,10 +41,10 @@ class Recording(Observer):
             context.frames: "enter_frame",
             context.globals: "global_read global_write global_delete import_from",
             context.reads: "cell_read attr_read",
-            context.items: "item_read",
+            context.items: "item_read item_read_result",
             context.writes: "cell_write cell_delete attr_write attr_delete item_write item_delete",
             context.dispatch: "call call_result",
-            context.operators: "binary binary_result unary unary_result compare is_ is_result contains truth",
+            context.operators: "binary binary_result unary unary_result compare compare_result is_ is_result contains truth",
             context.flow: "iterate unpack extend hashed match with_enter caught yield_ return_ "
             "format format_result joined_result",
             context.natives: "match_class",

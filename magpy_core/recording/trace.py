@@ -19,7 +19,7 @@ from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Decision, Ledger
+from magpy_core.recording.ledger import Decision, Fresh, Ledger
 from magpy_core.recording.places import Places
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.lookup import MODULE_TABLES
@@ -61,7 +61,7 @@ class GraphInput:
 
 @dataclass(frozen=True)
 class Trace:
-    """One captured run. ``numbers``: graph inputs computed in Python. ``draws``: random numbers to draw, in order.
+    """One captured run. ``numbers``: graph inputs computed in Python. ``fresh``: what each call reads anew.
     ``distinct``: groups of sources that must lead to different objects. ``doubtful``: nodes that compilers may compute
     incorrectly, with the reason."""
 
@@ -72,7 +72,7 @@ class Trace:
     tensors: tuple[GuardedTensor, ...]
     decisions: tuple[Decision, ...]
     plan: Plan
-    draws: tuple[Source, ...]
+    fresh: Fresh
     distinct: tuple[tuple[Source, ...], ...]
     writes: TensorWrites
     doubtful: Mapping[torch.fx.Node, str]
@@ -80,6 +80,10 @@ class Trace:
     places: Places
     globals_hold: Callable[[], bool]
     findings: tuple[Finding, ...]
+
+    @property
+    def draws(self) -> list[Source]:
+        return self.fresh.draws
 
     @property
     def counts(self) -> bool:
@@ -192,7 +196,7 @@ def freeze(
         tensors=tuple(tensors),
         decisions=tuple(ledger.decisions),
         plan=plan,
-        draws=tuple(ledger.draws),
+        fresh=ledger.fresh,
         distinct=tuple(_distinct(ledger.refgraph)),
         writes=writes,
         doubtful=_doubtful_results(ledger),

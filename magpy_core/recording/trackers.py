@@ -15,14 +15,18 @@ from magpy_core.recording.access.unobserved import UnobservedCode
 from magpy_core.recording.access.writes import Writes
 from magpy_core.recording.age import Age
 from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.calls.array_values import ArrayValues
 from magpy_core.recording.calls.classes import ClassCalls
+from magpy_core.recording.calls.clocks import Clocks
 from magpy_core.recording.calls.containers import ContainerCalls
 from magpy_core.recording.calls.devices import Devices
 from magpy_core.recording.calls.folds import Folds
+from magpy_core.recording.calls.host_calls import HostCalls
 from magpy_core.recording.calls.methods import MethodCalls
 from magpy_core.recording.calls.native import NativeCalls
 from magpy_core.recording.calls.python import PythonCalls
 from magpy_core.recording.calls.rules import Rules
+from magpy_core.recording.calls.streams import Streams
 from magpy_core.recording.context import Context
 from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.dispatch import Dispatch
@@ -112,6 +116,10 @@ def build(ledger: Ledger, journal: Journal) -> Context:
     context.methods = MethodCalls(context)
     context.container_calls = ContainerCalls(context)
     context.folds = Folds(context)
+    context.host_calls = HostCalls(context)
+    context.array_values = ArrayValues(context)
+    context.clocks = Clocks(context)
+    context.streams = Streams(context)
     context.rules = Rules(context)
     context.devices = Devices(context)
     context.dispatch = Dispatch(context)

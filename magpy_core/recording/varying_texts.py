@@ -21,6 +21,8 @@ from magpy_core.refgraph import kinds
 
 _Made = tuple[Callable[..., Any], tuple[Any, ...]]
 """What makes a text, and of what: numbers and texts that may have symbols, and constants."""
+_IN_TEXTS = kinds.PYTHON_NUMBERS | kinds.TEXT_TYPE  # how NumPy's numbers look depends on settings
+_BOUNDED = ("node", "clock")  # integers of 64 bits
 _CONVERTS = ((str, "s"), (repr, "r"), (ascii, "a"))
 
 
@@ -30,7 +32,7 @@ class VaryingTexts(Tracker):
     def varies(self, value: Any) -> bool:
         """Whether a number or a text has a symbol."""
         scalars = self.ledger.scalars
-        return bool(scalars) and type(value) in kinds.CARRYING and scalars.get(value) is not None
+        return bool(scalars) and type(value) in _IN_TEXTS and scalars.get(value) is not None
 
     def _any_varies(self, values: Iterable[Any]) -> bool:
         return bool(self.ledger.scalars) and any(map(self.varies, values))
@@ -82,6 +84,15 @@ class VaryingTexts(Tracker):
         self._expect(site, (texts.Json(args[0], kwargs), tuple(values)), args, kwargs)
         return True
 
+    def json_text(self, tree: Any, options: dict[str, Any]) -> str | None:
+        """The text ``json.dumps(tree, **options)``, with a symbol if it varies; None for other trees."""
+        values = texts.values_in(tree)
+        if values is None or not texts.LOOKS.issuperset(options) or texts.values_in(list(options.values())) is None:
+            return None
+        text = json.dumps(tree, **options)
+        made = texts.Json(tree, options), tuple(values)
+        return self._made(self.journal.site, made, text) if self._any_varies(values) else text
+
     def _expect(self, site: MaybeSite, made: _Made, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.context.stack.expect(
             lambda result: self._made(site, made, result), lambda: self.context.numbers.escape_all(site, args, kwargs)
@@ -129,7 +140,7 @@ class VaryingTexts(Tracker):
         """``result`` as a text that carries a symbol."""
         fn, values = made
         for value in values:
-            if type(value) is int and (number := self.ledger.scalars.get(value)) is not None and number.kind != "node":
+            if type(value) is int and (number := self.ledger.scalars.get(value)) is not None and number.kind not in _BOUNDED:
                 self.context.decisions.decide(self.ledger.scalars.call(texts.is_small, (number,), True), True, "type", site)
         args: tuple[Any, ...] = tuple(self._symbol(value) or value for value in values)
         sym = self.ledger.scalars.call(fn, args, result)

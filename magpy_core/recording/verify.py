@@ -46,13 +46,13 @@ def _broken_links(trace: Trace) -> Iterator[str]:
     placeholders = [node for node in trace.graph.nodes if node.op == "placeholder"]
     if set(given) != set(placeholders) or len(given) != len(placeholders):
         yield "the inputs are not the placeholders of the graph"
-    sources = [i.source for i in trace.inputs] + [t.source for t in trace.tensors] + list(trace.draws)
+    sources = [i.source for i in trace.inputs] + [t.source for t in trace.tensors] + list(trace.draws) + trace.fresh.clocks
     sources += [source for group in trace.distinct for source in group] + list(trace.writes.mutated)
     syms = [sym for _, sym in trace.numbers] + [decision.sym for decision in trace.decisions]
     for leaf in (leaf for sym in syms for leaf in sym.leaves()):
         if leaf.kind == "source":
             sources.append(leaf.payload)
-        elif leaf.kind == "node" and leaf.payload not in nodes:
+        elif leaf.is_of_graph and leaf.payload not in nodes:
             yield f"`{leaf.describe()}` is a value that the graph does not compute"
     yield from (f"`{source.describe()}` does not start at a root" for source in sources if not starts_at_root(source))
     for decision in trace.decisions:

@@ -29,6 +29,19 @@ _NUMPY = frozenset({
 })  # fmt: skip
 
 
+class Drawn:
+    """An argument of a draw that is computed from numbers drawn before. ``sym``: the symbol."""
+
+    def __init__(self, sym: Any) -> None:
+        self.sym = sym
+
+    def __repr__(self) -> str:
+        return str(self.sym.describe())
+
+    def __deepcopy__(self, memo: Any) -> Drawn:
+        return self
+
+
 def _numpy_stream(owner: Any) -> bool:
     mtrand = sys.modules.get("numpy.random.mtrand")
     return mtrand is not None and (type(owner) is mtrand.RandomState or _is_generator(owner))

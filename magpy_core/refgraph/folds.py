@@ -1,6 +1,6 @@
 """Folds: what ``sum``, ``max`` and ``min`` make of a list or deque of numbers from outside, however many it has.
 
-Key functions: fold, kept.
+Key functions: fold, kept, numbers_in.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from magpy_core.refgraph.kinds import NUMBER_TYPES
+
+_PARTS = NUMBER_TYPES | {bool}
 FOLDS: dict[str, Any] = {"sum": sum, "max": max, "min": min}
 #: Whether ``sum`` adds one number after the other; later versions of Python add rounding errors up.
 SUM_IS_PLAIN = sum([1e100, 1.0, -1e100]) == 0.0
@@ -27,3 +30,10 @@ def fold(values: Any, key: tuple[str, int, type]) -> Any:
     if not elements or any(type(element) is not kind for element in elements):
         return None
     return FOLDS[name](elements)
+
+
+def numbers_in(values: Any) -> tuple[Any, ...]:
+    """The numbers that a list, tuple or deque holds. Raises LookupError for anything else."""
+    if type(values) not in (list, tuple, deque) or not _PARTS.issuperset(map(type, values)):
+        raise LookupError("not a list of numbers")
+    return tuple(values)

@@ -8,6 +8,7 @@ import collections
 import enum
 import functools
 import re
+import sys
 import threading
 import types
 import typing
@@ -30,14 +31,28 @@ HASHED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
 MUTABLE = frozenset({LIST, DICT, SET, DEQUE, OBJECT})
 
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
-NUMBER_TYPES = frozenset({int, float})
+PYTHON_NUMBERS = frozenset({int, float})
+
+
+def _numpy_types(*names: str) -> frozenset[type]:
+    numpy = sys.modules.get("numpy")  # torch has imported it if there is one
+    return frozenset(getattr(numpy, name) for name in names) if numpy is not None else frozenset()
+
+
+NUMPY_FLOATS = _numpy_types("float64", "float32", "float16")
+NUMPY_NUMBERS = NUMPY_FLOATS | _numpy_types(
+    "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "longlong", "ulonglong",
+)  # fmt: skip
+NUMBER_TYPES = PYTHON_NUMBERS | NUMPY_NUMBERS
+"""Types of numbers, which are immutable."""
+BOOLS = frozenset({bool}) | _numpy_types("bool_")
 TEXT_TYPE = frozenset({str})
 _MAKE = collections.namedtuple("_MAKE", "")._make.__func__.__code__  # type: ignore[attr-defined]
 CARRYING = NUMBER_TYPES | TEXT_TYPE
 """Types of values that may carry a symbol."""
 _SCALAR_TYPES = frozenset({
     int, float, bool, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented),
-    torch.dtype, torch.device, torch.layout, torch.memory_format,
+    torch.dtype, torch.device, torch.layout, torch.memory_format, *NUMPY_NUMBERS, *BOOLS,
 })  # fmt: skip
 _IDENTITY_TYPES = frozenset({
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.CodeType, types.MethodDescriptorType,
@@ -144,13 +159,16 @@ def plain_key(key: Any) -> Any:
     return key
 
 
+_FLOATS = frozenset({float, complex}) | NUMPY_FLOATS
+
+
 def same_scalar(a: Any, b: Any) -> bool:
     """Whether two scalars are equal in type and value; for floats, NaN equals NaN and 0.0 differs from -0.0."""
     if type(a) is not type(b):
         return False
     if a is b:
         return True
-    if type(a) in (float, complex):
+    if type(a) in _FLOATS:
         return repr(a) == repr(b)
     return bool(a == b)
 

@@ -12,10 +12,14 @@ import torch
 
 from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.refgraph import natives
+from magpy_core.refgraph.arrays import array_text
 from magpy_core.refgraph.counters import position
-from magpy_core.refgraph.folds import fold
+from magpy_core.refgraph.draws import Drawn
+from magpy_core.refgraph.folds import fold, numbers_in
+from magpy_core.refgraph.iterators import remaining, upcoming
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 from magpy_core.refgraph.source import Level, Root, Source, SourceKind, Writer
+from magpy_core.refgraph.streams import is_closed
 
 _TUPLES = (tuple, torch.Size)
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
@@ -52,6 +56,10 @@ def slot_filled(obj: Any, name: str) -> bool:
 
 def _cannot_redraw(key: Any) -> Any:
     raise LookupError(f"a number that {key[1]}() drew can't be read again")
+
+
+def _cannot_compute() -> Any:
+    raise LookupError("only generated code computes it")
 
 
 def number_in(tensor: Any) -> Any:
@@ -222,9 +230,33 @@ class Draw(SourceKind):
     """A number drawn from a random stream: its key is the number of the draw, the method and the method's arguments."""
 
     def code(self, writer: Writer, source: Source) -> str:
+        number, method, args, kwargs = source.key
         key = writer.key(source)
+        if any(type(value) is Drawn for value in (*args, *kwargs.values())):
+            given = [writer.scalar(v.sym) if type(v) is Drawn else writer.const(v) for v in (*args, *kwargs.values())]
+            names = "".join(f"{k!r}: {v}, " for k, v in zip(kwargs, given[len(args) :], strict=True))
+            key = f"({number}, {method!r}, ({''.join(f'{v}, ' for v in given[: len(args)])}), {{{names}}})"
         name = writer.new_name("draw")  # not a "v..." name, which `inline_single_uses` could move into the next line
         writer.lines.append(f"{name} = {self.template.format(b=writer.var(source.parent), k=key)}")
+        return name
+
+
+class Computed(SourceKind):
+    """A tensor that a function of torch makes of an array that is known before the graph runs: its key is the symbol of the
+    array, and the keyword arguments."""
+
+    def code(self, writer: Writer, source: Source) -> str:
+        sym, options = source.key
+        given = "".join(f", {name}={writer.const(value)}" for name, value in options)
+        return writer.assign(f"{writer.var(source.parent)}({writer.scalar(sym)}{given})")
+
+
+class Clock(SourceKind):
+    """What a clock shows: its key is the number of the read."""
+
+    def code(self, writer: Writer, source: Source) -> str:
+        name = writer.new_name("clock")  # like that of a draw
+        writer.lines.append(f"{name} = {self.template.format(b=writer.var(source.parent))}")
         return name
 
 
@@ -260,8 +292,15 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "cache_state": SourceKind(lambda b, k: cache_state(b), "cache_state({b})", lambda s, b: f"{b}.cache_info()"),
     "logs": SourceKind(lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})", lambda s, b: f"{b}.isEnabledFor({s.key})"),
     "context": SourceKind(lambda b, k: b.get(k), "{b}.get({k})", lambda s, b: f"{b}.get()"),
+    "upcoming": SourceKind(upcoming, "upcoming({b}, {k})", lambda s, b: f"next({b})"),
+    "remaining": SourceKind(lambda b, k: remaining(b), "remaining({b})", lambda s, b: f"remaining({b})"),
     "position": SourceKind(lambda b, k: position(b), "position({b})", lambda s, b: f"next({b})"),
+    "array": SourceKind(lambda b, k: array_text(b), "array_text({b})", _base),
+    "closed": SourceKind(lambda b, k: is_closed(b), "is_closed({b})", lambda s, b: f"{b}.closed"),
+    "numbers": SourceKind(lambda b, k: numbers_in(b), "numbers_in({b})", _base),
     "fold": SourceKind(fold, "fold({b}, {k})", lambda s, b: f"{s.key[0]}({b})"),
+    "clock": Clock(lambda b, k: b(), "{b}()", lambda s, b: f"{b}()"),
+    "computed": Computed(lambda b, k: _cannot_compute(), "", lambda s, b: f"{b}(...)"),
     "draw": Draw(
         lambda b, k: _cannot_redraw(k), "draw({b}, {k}, before)", lambda s, b: _called(f"{b}.{s.key[1]}", s.key[2])
     ),

@@ -15,8 +15,10 @@ import torch
 import torch.fx
 
 from magpy_core.guards.codegen import GuardWriter
+from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.counters import advance
+from magpy_core.refgraph.iterators import is_iterator_type, skip
 from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, Outside, Plan, Scalar
 
 
@@ -34,8 +36,20 @@ def issue_warning(text: str, where: tuple[type[Warning], str, int, dict[str, Any
     warnings.warn_explicit(text, category, file, line, namespace.get("__name__") or "<string>", registry)
 
 
+def write_text(stream: Any, method: str, *args: Any) -> None:
+    """Writes text to a stream, or a row."""
+    getattr(stream, method)(*args)
+
+
 def fill_object(obj: Any, attrs: dict[str, Any]) -> None:
     obj.__dict__.update(attrs)
+
+
+def iterate(values: list[Any], taken: int) -> Any:
+    """An iterator that has returned so many elements."""
+    iterator = iter(values)
+    skip(iterator, taken)
+    return iterator
 
 
 def replace_list(target: Any, items: list[Any]) -> None:
@@ -58,6 +72,7 @@ def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 HELPERS: dict[str, Any] = {
     "write_log": write_log, "issue_warning": issue_warning,
+    "write_text": write_text, "iterate": iterate, "skip": skip,
     "fill_object": fill_object,
     "replace_list": replace_list, "replace_dict": replace_dict, "replace_content": replace_content, "print": print,
     "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
@@ -68,17 +83,17 @@ HELPERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-_OUTPUTS = {"print": "print", "log": "write_log", "warn": "issue_warning"}
+_OUTPUTS = {"print": "print", "log": "write_log", "warn": "issue_warning", "write": "write_text"}
 
 
 class ReplayWriter:
     """Writes a plan's statements with a GuardWriter, whose variables hold the external objects."""
 
-    def __init__(self, writer: GuardWriter, outputs: dict[torch.fx.Node, str]) -> None:
+    def __init__(self, writer: GuardWriter, outputs: dict[Any, str]) -> None:
         self.w = writer
         self.w.table.update(HELPERS)
         self.lines: list[str] = []  # computations before the first effect; the GuardWriter has the reads from outside
-        self.outputs = outputs  # fx node -> variable holding its value
+        self.outputs = outputs  # fx node, read of a clock or symbol -> variable holding its value
         self._built: dict[int, str] = {}
         self._scalars: dict[int, str] = {}
 
@@ -94,10 +109,21 @@ class ReplayWriter:
         if isinstance(e, Scalar):
             name = self._scalars.get(id(e.sym))
             if name is None:
+                self._share(e.sym)
                 name = self._scalars[id(e.sym)] = f"n{len(self._scalars)}"
                 self.lines.append(f"{name} = {self.w.scalar(e.sym, self.outputs)}")
             return name
         return self.build(e)
+
+    def _share(self, sym: Sym) -> None:
+        """Compute what a number is made of once, if that is more than a number: a list, an array."""
+        for part in sym.args:
+            if isinstance(part, Sym) and part.kind == "call" and part not in self.outputs:
+                self._share(part)
+                if type(part.hint) not in kinds.CARRYING:
+                    name = f"h{len(self.outputs)}"
+                    self.lines.append(f"{name} = {self.w.scalar(part, self.outputs)}")
+                    self.outputs[part] = name
 
     def build(self, b: Build) -> str:
         name = self._built.get(id(b))
@@ -131,6 +157,8 @@ class ReplayWriter:
 
     def shell(self, b: Build) -> str:
         cls = self.w.const(b.type)
+        if b.how == "iterator":
+            return f"iterate({self.expr(b.items[0])}, {b.extra})"
         if b.how == "list" and b.type is list:
             return "[]"
         if b.how == "dict" and b.type is dict:
@@ -176,8 +204,9 @@ class ReplayWriter:
         """Conditions under which a value that an effect replaces is not the one that the call has read: another thread may
         have replaced it since."""
         places = [e.replaced for e in plan.effects if e.replaced is not None]
+        differs = {"position": "!=", "remaining": "!="}
         return [
-            f"{p.step_kind.expression(self.w, p)} {'!=' if p.kind == 'position' else 'is not'} {self.w.var(p)}"
+            f"{p.step_kind.expression(self.w, p)} {differs.get(p.kind, 'is not')} {self.w.var(p)}"
             for p in dict.fromkeys(places)
         ]
 
@@ -192,8 +221,10 @@ class ReplayWriter:
         match e.op:
             case "set_field":
                 return f"{target}.{e.key} = {self.expr(e.value)}"
+            case "set_array":
+                return f"{target}[{self.expr(e.key)}] = {self.expr(e.value)}"
             case "advance":
-                return f"advance({target}, {e.value})"
+                return f"{'skip' if is_iterator_type(e.target_type) else 'advance'}({target}, {e.value})"
             case "set_context":
                 return f"{target}.set({self.expr(e.value)})"
             case "set_class":

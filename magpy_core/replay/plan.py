@@ -19,9 +19,11 @@ from magpy_core.knowledge.objects import CALLED_WITH_FIELDS, NATIVE_FIELDS
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_value
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.hashing import keys_have_pure_hash
+from magpy_core.refgraph.iterators import is_iterator, remaining, sequence_of
 from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Change, slot_name
@@ -30,7 +32,7 @@ from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, MadeIns
 
 # Types whose objects a call rebuilds from these attributes.
 _CALLS = {tp: NATIVE_FIELDS[tp] for tp in CALLED_WITH_FIELDS}
-_OUTPUTS = {"print": "print", "warn": "a warning", "log": "a log record"}
+_OUTPUTS = {"print": "print", "warn": "a warning", "log": "a log record", "write": "a line of a file"}
 _NOUNS = {type: "class", types.FunctionType: "function"}
 _IMPURE_KEYS = (
     "The keys of a dict or set written here have a Python `__hash__` or `__eq__`: compiled code can't repeat the write "
@@ -67,10 +69,12 @@ class Planner:
         self.is_internal = is_internal
         self._built: dict[int, tuple[Any, Build]] = {}
         self._open: set[int] = set()  # immutable values being built; their items must not refer back to them
+        self.array_writes: list[tuple[Any, tuple[Any, ...], Any, Any]] = []  # array, place, number, site
         self.context_writes: list[tuple[Any, Any, Any]] = []  # context variable, value, site
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.outputs: dict[torch.fx.Node, None] = {}
         self.error_leaves: Callable[[BaseException], None] = lambda error: None  # may raise a more specific refusal
+        self.array_leaves: Callable[[Any], None] = lambda array: None  # the same
         self.change_found: Callable[[Node, Change], None] = lambda node, change: None  # called for each difference
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -80,7 +84,7 @@ class Planner:
         if type(value) in kinds.NUMBER_TYPES or type(value) is str:
             sym = self.scalars.get(value)
             if sym is not None:
-                self.outputs |= dict.fromkeys(leaf.payload for leaf in sym.leaves() if leaf.kind == "node")
+                self.outputs |= dict.fromkeys(leaf.payload for leaf in sym.leaves() if leaf.is_of_graph)
                 return Scalar(sym)
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR or kinds.is_numpy_value(type(value)):
@@ -144,6 +148,12 @@ class Planner:
             build.how = "call"
             build.items = [self.expression(getattr(value, name)) for name in _CALLS[tp]]
             return build
+        if is_array(value):
+            self.array_leaves(value)
+        if is_iterator(value) and (iterated := self._iterated(value)) is not None:
+            build.how, build.extra = "iterator", iterated[1]
+            build.items = [self.expression(iterated[0])]
+            return build
         base = kinds.layout_base(tp) if kinds.is_heap_type(tp) else tp
         if tp is types.SimpleNamespace:
             base = object
@@ -166,6 +176,17 @@ class Planner:
             raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"), hint=_instead(tp))
         build.attrs = self._attrs(value)
         return build
+
+    def _iterated(self, iterator: Any) -> tuple[Any, int] | None:
+        """The list from outside that an iterator of the region goes over, and how many elements it has returned."""
+        if type(iterator) is not type(iter([])):
+            return None
+        try:
+            sequence = sequence_of(iterator)
+        except LookupError:
+            return None
+        known = self.refgraph.node(sequence) is not None
+        return (sequence, len(sequence) - remaining(iterator)) if known else None
 
     def _attrs(self, value: Any) -> list[tuple[str, Any]]:
         return [(k, self.expression(v)) for k, v in (instance_dict(value) or {}).items()]
@@ -240,6 +261,8 @@ class Planner:
             where = None
             if output.what == "print":
                 args, kwargs = output.payload
+            elif output.what == "write":
+                args = output.payload
             elif output.what == "warn":
                 args, where = output.payload[:1], output.payload[1:]
             else:
@@ -256,8 +279,13 @@ class Planner:
             target, new = self.expression(tensor), self.expression(value)
             effects.append(Effect("set_field", target, name, new, f".{name} of a tensor", sites))
         for node, times, site in self.refgraph.advanced.values():
-            effects.append(Effect("advance", Outside(node.source), None, times, node.source.describe(), [site]))
-            effects[-1].replaced = self.refgraph.sources.make("position", node.source, None)
+            tp, where = type(node.obj), node.source.describe()
+            effects.append(Effect("advance", Outside(node.source), None, times, where, [site], tp))
+            position = "remaining" if is_iterator(node.obj) else "position"
+            effects[-1].replaced = self.refgraph.sources.make(position, node.source, None)
+        for array, place, value, site in self.array_writes:
+            key = Build("tuple", tuple, [self.expression(k) for k in place])
+            effects.append(Effect("set_array", self.expression(array), key, self.expression(value), "a NumPy array", [site]))
         for var, value, site in self.context_writes:
             target, new = self.expression(var), self.expression(value)
             effects.append(Effect("set_context", target, None, new, f"{var.name}.set()", [site]))

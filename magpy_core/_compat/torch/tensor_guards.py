@@ -157,6 +157,14 @@ def tensors_in_storage(tensor: torch.Tensor) -> int:
     return users - _ONE[1] + 1 if references == _ONE[0] else 0
 
 
+def storage_address(tensor: torch.Tensor) -> int:
+    """Where a tensor's memory begins (0 if it has none). Two storages may show the same memory: `torch.from_numpy`."""
+    try:
+        return int(tensor.untyped_storage().data_ptr())
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
 def storage_key(tensor: torch.Tensor) -> int:
     """The identity of a tensor's memory (0 if it has none)."""
     try:

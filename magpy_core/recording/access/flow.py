@@ -48,6 +48,15 @@ def _consumer() -> str:
     return dis.opname[caller.f_code.co_code[caller.f_lasti]] if caller is not None and caller.f_lasti >= 0 else ""
 
 
+def _is_called_again() -> bool:
+    """Whether a caller of the running frame runs the same code."""
+    frame = user_frame()
+    caller = frame.f_back if frame is not None else None
+    while frame is not None and caller is not None and caller.f_code is not frame.f_code:
+        caller = caller.f_back
+    return caller is not None
+
+
 class Flow(Tracker):
     """Handlers of events that pass values on."""
 
@@ -110,6 +119,8 @@ class Flow(Tracker):
 
     def caught(self, site: MaybeSite, error: Any, classes: Any) -> None:
         """``except classes``: guard the classes in a tuple, or the exception's type."""
+        if not _is_called_again():
+            self.context.stack.raised(site)
         if is_a(classes, tuple):
             self.context.arguments.read(site, (classes,), {})
         else:

@@ -10,7 +10,7 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.monitor.events import MaybeSite
+from magpy_core.monitor.events import MaybeSite, Site
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, lookup, natives
@@ -43,8 +43,14 @@ class Items(Tracker):
         self.journal.site = site
         self.read(obj, key, site)
 
+    def item_read_result(self, site: Site, obj: Any, key: Any, result: Any) -> Any:
+        return self.context.host_calls.item_result(site, obj, key, result)
+
     def read(self, obj: Any, key: Any, site: MaybeSite) -> None:
         if is_a(obj, torch.Tensor):
+            return
+        node = self.refgraph.node(obj) if type(key) is slice else None
+        if not (node is not None and _are_appended(node, key)) and self.context.host_calls.reads_item(site, obj, key):
             return
         self.context.numbers.escape_all(site, key)
         if self.context.arrays.memory_read(site, obj):

@@ -16,10 +16,11 @@ from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
+from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 
-_VALUES = frozenset({int, float, complex, str, bytes})
+_VALUES = frozenset({int, float, complex, str, bytes}) | kinds.NUMPY_NUMBERS
 _TUPLES = (tuple, torch.Size)
 _IN_PLACE_METHODS = {"+=": "__iadd__", "|=": "update"}  # whose effects may not depend on the old content
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
@@ -38,8 +39,13 @@ class Operators(Tracker):
             if self.context.numbers.carries((lhs, rhs), {}):
                 self.journal.site = site
                 self.context.numbers.escape_raising(_arithmetic(site), (lhs, rhs), site)
-            return
+                return
+            if type(lhs) in kinds.PYTHON_NUMBERS and type(rhs) in kinds.PYTHON_NUMBERS:
+                return
         self.journal.site = site
+        in_place = site.name is not None and site.name.endswith("=")
+        if not in_place and self.context.host_calls.operates(site, _arithmetic(site), (lhs, rhs)):
+            return
         if self.context.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.context.classes.operands(site, lhs, rhs)
             return
@@ -49,7 +55,6 @@ class Operators(Tracker):
         if not (site.name in ("+", "+=") and type(lhs) is str and type(rhs) is str):
             self.context.numbers.escape_texts(site, lhs, rhs)
         self.context.numbers.escape_all(site, *(v for v in (lhs, rhs) if into_text or type(v) in kinds.NUMBER_TYPES))
-        in_place = site.name is not None and site.name.endswith("=")
         if in_place and kinds.kind_of(lhs) in kinds.CONTAINERS:
             self.context.writes.count_write(lhs)
         if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
@@ -85,7 +90,12 @@ class Operators(Tracker):
         node.forced.append((site.name, None))
         return False
 
-    def binary_result(self, site: MaybeSite, lhs: Any, rhs: Any, result: Any) -> Any:
+    def compare_result(self, site: Site, lhs: Any, rhs: Any, result: Any) -> Any:
+        return self.context.host_calls.operated(site, result)
+
+    def binary_result(self, site: Site, lhs: Any, rhs: Any, result: Any) -> Any:
+        if is_array(lhs) or is_array(rhs):
+            result = self.context.host_calls.operated(site, result)
         if self.context.arrays._plain and (
             self.context.arrays.is_plain_array(lhs) or self.context.arrays.is_plain_array(rhs)
         ):
@@ -100,12 +110,16 @@ class Operators(Tracker):
         adds = site.name in ("+", "+=") and type(rhs) is str
         return self.context.varying_texts.joined(site, (lhs, rhs), result) if adds else result
 
-    def unary(self, site: MaybeSite, value: Any) -> None:
+    def unary(self, site: Site, value: Any) -> None:
+        if self.context.host_calls.operates(site, UNARY.get(site.name or ""), (value,)):
+            return
         self.context.arrays.memory_read(site, value)
         if kinds.kind_of(value) == kinds.OBJECT:
             self.context.classes.special_methods(value, site)
 
     def unary_result(self, site: Site, value: Any, result: Any) -> Any:
+        if is_array(value):
+            return self.context.host_calls.operated(site, result)
         if not self.context.numbers.carries((value,), {}):
             return result
         return self.context.numbers.computed(site, UNARY.get(site.name or ""), (value,), result)
@@ -115,8 +129,12 @@ class Operators(Tracker):
             if self.context.numbers.carries((lhs, rhs), {}):
                 self.journal.site = site
                 self.context.numbers.compare(COMPARE[site.name or "=="], lhs, rhs, site)
-            return
+                return
+            if type(lhs) in kinds.PYTHON_NUMBERS and type(rhs) in kinds.PYTHON_NUMBERS:
+                return
         self.journal.site = site
+        if self.context.host_calls.operates(site, COMPARE[site.name or "=="], (lhs, rhs)):
+            return
         if self.context.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.context.classes.operands(site, lhs, rhs)
             return

@@ -131,6 +131,8 @@ class Reads(Tracker):
         if is_a(obj, StandIn):
             obj = self.context.values.behind(obj, site)
         tp = type(obj)
+        if self.context.array_values.shows(obj, name):
+            return
         if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.context.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):

@@ -298,6 +298,8 @@ class Writes(Tracker):
         self.journal.site = site
         if is_a(obj, torch.Tensor):
             return
+        if self.context.array_values.stores(site, obj, key, value):
+            return
         self.context.numbers.escape_all(site, key)
         if kinds.holds_memory(type(obj)):
             self.context.numbers.escape_all(site, value)  # native memory stores the exact number

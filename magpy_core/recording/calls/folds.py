@@ -26,7 +26,7 @@ class Folds(Tracker):
         if kwargs or len(args) != 1 or not any(fn is one for one in folds.FOLDS.values()):
             return False
         values = args[0]
-        if type(values) is GeneratorType and self.ledger.scalars and self.refgraph.node(values) is None:
+        if type(values) is GeneratorType and self.refgraph.node(values) is None:
             self.context.followed.follow(values, kinds.NUMBER_TYPES, lambda parts, result: self._of(site, fn, parts, result))
             return False
         if type(values) not in _HELD:

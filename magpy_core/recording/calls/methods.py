@@ -16,6 +16,7 @@ from magpy_core.recording.callees import MEMBER
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.streams import CSV_WRITER, STREAMS
 
 _VALUES = frozenset({kinds.SCALAR, kinds.IDENTITY})
 _GENERATORS = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
@@ -176,6 +177,24 @@ class MethodCalls(Tracker):
     ) -> None:
         self.context.outside.host_call(site, fn, Verdict.IO)
 
+    def _of_writer(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
+        if not self.context.streams.method(site, obj, name, args, kwargs):
+            self.context.outside.host_call(site, fn, Verdict.UNKNOWN if type(obj) is CSV_WRITER else Verdict.IO)
+
+    def _is_writer(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
+        return type(obj) in STREAMS or type(obj) is CSV_WRITER
+
+    def _is_array(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
+        return self.context.array_values.varies(obj)
+
+    def _of_array(
+        self, site: MaybeSite, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any
+    ) -> None:
+        if not self.context.host_calls.method(site, obj, name, args, kwargs):
+            self._of_opaque(site, obj, name, args, kwargs, fn)
+
     def _is_iterator(self, obj: Any, kind: int, name: str, args: tuple[Any, ...], fn: Any) -> bool:
         return hasattr(type(obj), "__next__")
 
@@ -235,6 +254,8 @@ _CASES: tuple[tuple[_Applies, _Handler], ...] = (
     (MethodCalls._pickles, MethodCalls._unknown),
     (MethodCalls._changes_error, MethodCalls._unknown),
     (MethodCalls._is_generator, MethodCalls._of_iterator),
+    (MethodCalls._is_writer, MethodCalls._of_writer),
+    (MethodCalls._is_array, MethodCalls._of_array),
     (MethodCalls._is_opaque, MethodCalls._of_opaque),
     (MethodCalls._is_any, MethodCalls._of_object),
 )

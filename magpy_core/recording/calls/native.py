@@ -46,6 +46,8 @@ class NativeCalls(Tracker):
         if rule is not None:
             rule(self.context.rules, site, fn, args, kwargs)
             return
+        if self.context.clocks.reads(site, fn, args, kwargs):
+            return
         what = policy.verdict(fn) if not self.context.natives.pickles(fn, args) else Verdict.UNKNOWN
         if what == Verdict.TORCH and changes_setting(fn) and not self.ledger.ops.op_depth:
             self.context.outside.setting_written(site, fn, args)

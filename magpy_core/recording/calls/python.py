@@ -63,6 +63,9 @@ class PythonCalls(Tracker):
             self.context.arguments.read(site, args, kwargs)
             self.context.pauses.during_call()
             return
+        if self.context.streams.dumps(site, fn, args, kwargs):
+            self.context.pauses.during_call()
+            return
         if fn in TENSOR_COPIES or self._uses_memo(site, fn, args, kwargs):
             if not self.ledger.ops.op_depth:
                 text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`: a graph can't repeat that."

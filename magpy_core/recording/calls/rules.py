@@ -38,7 +38,9 @@ from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.counters import position
+from magpy_core.refgraph.iterators import is_iterator, remaining, sequence_of, upcoming
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.streams import stream_of
 
 _MOST_COPIED = 12  # maximum number of containers in one copied tree: a guard checks that all are distinct
 _PROTOCOL = type(Protocol)
@@ -93,6 +95,10 @@ class Rules(Tracker):
             self.context.stack.expect(TensorLength(self.ledger.scalars))
             return
         obj = args[0]
+        if self.context.host_calls.takes(obj) and self.context.host_calls.makes_of_list(site, fn, args, kwargs):
+            return
+        if self.context.array_values.shows(obj, "shape"):
+            return
         self.context.arrays.memory_read(site, obj)
         if type(obj) is torch.UntypedStorage:
             self.context.reads.attr(obj, "__len__", site)
@@ -199,6 +205,12 @@ class Rules(Tracker):
                 "MP103", f"{HERE} of an object created inside the region is different on every call.", site=site
             )
 
+    @rule(operator.index)
+    def rule_index(self, site: MaybeSite, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) != 1 or type(args[0]) is not int:  # it returns an int itself, with its symbol
+            self.context.numbers.escape_all(site, args, kwargs)
+            self.context.arguments.read(site, args, kwargs)
+
     @rule(repr, ascii, format)
     def rule_repr(self, site: MaybeSite, fn: Any, args: Any, kwargs: Any) -> None:
         self.context.numbers.escape_all(site, args, kwargs)
@@ -212,7 +224,10 @@ class Rules(Tracker):
             self.context.numbers.escape_raising(fn, args, site)
             self.context.numbers.expect_computed(site, fn, args)
             return
-        if self.context.folds.makes(site, fn, args, kwargs):
+        on_stack = bool(args) and self.context.host_calls.takes(args[0])
+        if not on_stack and self.context.folds.makes(site, fn, args, kwargs):
+            return
+        if self.context.host_calls.makes_of_list(site, fn, args, kwargs):
             return
         self.context.numbers.escape_all(site, args, kwargs)
         if self.ledger.scalars and (fn is functools.reduce or callable(kwargs.get("key"))):
@@ -246,7 +261,7 @@ class Rules(Tracker):
 
     @rule(next)
     def rule_next(self, site: MaybeSite, fn: Any, args: Any, kwargs: Any) -> None:
-        if args and not self._counts(site, args[0]):
+        if args and not self._counts(site, args[0]) and not (len(args) == 1 and self._takes(site, args[0])):
             self.context.container_calls.read_iterator(args[0], site)
 
     def _counts(self, site: MaybeSite, counter: Any) -> bool:
@@ -265,6 +280,33 @@ class Rules(Tracker):
             lambda result: self.ledger.scalars.bind(result, sym) if type(result) is int else result,
             lambda: self.context.numbers.escape(sym, site),
         )
+        return True
+
+    def _takes(self, site: MaybeSite, iterator: Any) -> bool:
+        """Whether an iterator from outside is about to return an element of a list or tuple: a guard looks at it before, and
+        replay takes it, too."""
+        node = self.refgraph.node(iterator)
+        if node is None or not is_iterator(iterator):
+            return False
+        _, taken, _ = self.refgraph.advanced.get(id(iterator), (node, 0, site))
+        left = remaining(iterator)
+        if left:
+            try:
+                held, value = self.refgraph.node(sequence_of(iterator)), upcoming(iterator, 0)
+            except LookupError:
+                return False
+            if held is not None and held.snapshot is not None:
+                return False  # the region has changed what it goes over
+            source = self.sources.make("upcoming", node.source, taken)
+            read = self.context.values.read
+            self.context.stack.expect(
+                lambda result: read(source, result, site, to_program=True), lambda: read(source, value, site, exact=True)
+            )
+        else:
+            self.refgraph.read(self.sources.make("remaining", node.source, None), guard.EQUAL, taken, site)
+        node.must_be_distinct = True  # of two that become one, the second would return other elements
+        self.refgraph.advanced[id(iterator)] = node, taken + 1, site
+        self.ledger.other_effects += 1
         return True
 
     @rule(builtins.__build_class__)
@@ -298,7 +340,8 @@ class Rules(Tracker):
             self.journal.refuse("MP102", text, hint=hint, site=site)
             return
         unprintable = [a for a in args if not printable(a)]
-        if unprintable or set(kwargs) - {"end", "sep", "flush"}:
+        file = kwargs.get("file")
+        if unprintable or set(kwargs) - {"end", "sep", "flush", "file"} or not self._can_print_to(file):
             if unprintable:
                 text = f"{HERE} needs the `__repr__` of a `{type(unprintable[0]).__name__}`: compiled code can't call it."
             else:
@@ -306,11 +349,16 @@ class Rules(Tracker):
             hint = "Print numbers, strings, and containers of them, or print outside the region."
             self.journal.refuse("MP114", text, site=site, hint=hint)
             return
-        self.context.arguments.read(site, args, kwargs)
+        self.context.arguments.read(site, args, {k: v for k, v in kwargs.items() if k != "file"})
+        if file is not None:
+            self.context.streams.guard_open(file, site)
         payload = (tuple(map(frozen, args)), {k: frozen(v) for k, v in kwargs.items()})
         self.ledger.outputs.append(Output("print", payload, site))
         self.journal.places.remember(None, site)
         self.context.pauses.during_call()
+
+    def _can_print_to(self, file: Any) -> bool:
+        return file is None or (stream_of(file) is file and self.context.streams.can_write(file))
 
     def copies(self, site: MaybeSite, tree: Any) -> bool:
         """Handle ``copy.deepcopy`` of plain data as one operation, because its frames compare ids. False for other data."""

@@ -58,6 +58,8 @@ class Arrays(Tracker):
                     )
                     return True
                 continue
+            if self.context.array_values.refuse(value):
+                return True
             if outside and tp.__module__ == "numpy":
                 self.refuse_outside(site)
                 return True

@@ -18,7 +18,9 @@ from magpy_core.recording.dynamic import assume_momentum, assume_number
 from magpy_core.recording.facts.slot import Slot
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import hashing, kinds
+from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.fields import instance_dict, swap_entry
+from magpy_core.refgraph.iterators import is_iterator
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
@@ -110,7 +112,7 @@ class Values(Tracker):
             self.refgraph.read(source, guard.TENSOR, type(value), site)
         elif source.kind != "const":
             self.refgraph.read(source, guard.TYPE, type(value), site)
-        if kind == kinds.OPAQUE:
+        if kind == kinds.OPAQUE and not (is_array(value) or is_iterator(value)):  # of those, what is used is guarded
             self.refgraph.read(source, guard.IS, value, site)
             if type(value) in weakref.ProxyTypes:
                 text = f"{HERE} reads a weak proxy, whose object has no source."

@@ -193,6 +193,11 @@ class Policy:
         region is cut instead. ``lasting``: of the newest capture."""
         others = [f for f in failures if f not in learned]
         first = (others or failures)[0]
+        if lasting is not None and any(
+            (known.name, known.old, known.new) == (first.name, first.old, first.shown_new) for known in region.log.recompiles
+        ):
+            first = lasting  # a capture for the other value was made then: what keeps that from fitting is the reason
+            others = [lasting]
         place = next(iter(first.branches), first.location)
         if place is None or not is_user_file(place.file):
             place = region.location

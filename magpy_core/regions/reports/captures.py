@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _EFFECT_CODES = {
     "set_attr": "MP301", "del_attr": "MP301", "set_slot": "MP301", "del_slot": "MP301", "set_field": "MP301",
     "set_cell": "MP304", "del_cell": "MP304", "print": "MP305", "log": "MP305",
-    "warn": "MP305",
+    "warn": "MP305", "write": "MP305",
 }  # fmt: skip
 
 
@@ -112,6 +112,7 @@ def _effect_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
 
 _OUTPUT = {
     "print": ("calls `print`", "prints the same text"),
+    "a line of a file": ("writes text to a file or stream", "writes the same text"),
     "a warning": ("issues a warning (`warnings.warn`)", "issues the same warning"),
 }
 
@@ -131,6 +132,10 @@ def _effect_message(code: str, names: list[str]) -> str:
 _NOT_MADE = ("absent", "None")  # what state is before the first call creates it
 _FUNCTION_HINT = "Define the function once, outside the loop: each new function object needs another graph."
 _NUMBERS_HINT = "Let it be a float from the start (`0.0` instead of `0`): an int and a float need a graph each."
+_KIND_HINT = (
+    "Let the expression be a float for every value (`min(1.0, x)` instead of `min(1, x)`): an int and a float need a graph "
+    "each."
+)
 _FOR_ONE_CHANGE = (_FUNCTION_HINT, _NUMBERS_HINT)
 """Hints that save a capture although the value changes once."""
 _BRANCH_HINT = (
@@ -154,8 +159,9 @@ def recompile_finding(region: RegionView, failure: Failure, learned: bool, recor
     place = next(filter(lambda at: is_user_file(at.file), failure.branches), failure.location)
     path: tuple[Location, ...] = ()
     if place is None or not is_user_file(place.file):
+        calls = [at for at in (*failure.path, *(() if place is None else (place,))) if is_user_file(at.file)]
         path = () if place is None else (region.location, place)
-        place = region.location
+        place = calls[-1] if calls else region.location
     values = (Value(failure.name, f"{failure.old} -> {failure.shown_new}"),)
     old, new = _short(failure.old, failure.new)
     if failure.source is None and failure.old == "as before":
@@ -230,6 +236,8 @@ def _recompile_hint(failure: Failure) -> str:
         return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."
     if failure.old.startswith("<function") and failure.new.startswith("<function"):
         return _FUNCTION_HINT
+    if failure.name.startswith("type(") and {failure.old, failure.new} == {"<class 'int'>", "<class 'float'>"}:
+        return _KIND_HINT
     if {_number_type(failure.old), _number_type(failure.new)} == {"int", "float"}:
         return _NUMBERS_HINT
     if failure.number:

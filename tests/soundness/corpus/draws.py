@@ -447,3 +447,148 @@ def region(x):
     if first + second < 1.0:
         return x * first + second
     return x - first * one.normal(0.0, 1.0)
+
+
+# === draw_of_draws: calls=10
+size = 8
+
+
+def region(x):
+    h, w = random.randint(1, 4), random.randint(1, 4)
+    top, left = random.randint(0, size - h), random.randrange(size - w + 1)
+    low = random.uniform(top, top + 1)
+    return x * (top + h) + left * w, low, np.random.randint(h, h + 5), random.choice([5, 6, 7][: 1 + h % 3])
+
+
+def change_size():
+    global size
+    size = 9
+
+
+def change_small():
+    global size
+    size = 3
+
+
+def change_float():
+    global size
+    size = 8.0
+
+
+# === draw_of_draws_sizes: calls=10
+def region(x):
+    y = x.new_zeros(8, 8)
+    h, w = random.randint(1, 4), random.randint(1, 4)
+    top, left = random.randint(0, 8 - h), random.randint(0, 8 - w)
+    y[top : top + h, left : left + w] = 1
+    return x.sum() + y.sum(), y
+
+
+# === draw_rows: calls=8
+rows = torch.arange(12.0)
+
+
+def region(x):
+    index = np.random.choice(12, 3, replace=False)
+    order = np.random.permutation(12)
+    return x.sum() + rows[torch.as_tensor(index)], rows[torch.from_numpy(order)], rows[torch.tensor(index)] * 2
+
+
+def change_rows():
+    global rows
+    rows = torch.arange(14.0)
+
+
+# === draw_rows_used_as_numbers: calls=8
+def region(x):
+    index = np.random.choice(12, 3, replace=False)
+    return x * float(index[0]), index.sum(), index.tolist(), (index > 5).sum()
+
+
+# === draw_rows_leave: refused calls=6
+def region(x):
+    return x, np.random.permutation(4)
+
+
+# === draw_rows_written: refused calls=6
+def region(x):
+    index = torch.from_numpy(np.random.permutation(4))
+    index.add_(1)
+    return x[0] * index.sum()
+
+
+# === draw_rows_written_first: refused calls=6
+def region(x):
+    index = np.random.permutation(4)
+    index[0] = 7
+    return x[0] * torch.from_numpy(index).sum()
+
+
+# === draw_rows_and_array: refused calls=6
+def region(x):
+    index = np.random.permutation(4)
+    rows = torch.from_numpy(index)
+    return x[0] * rows.sum(), index.sum()
+
+
+# === draw_rows_returned: calls=6
+kept = []
+
+
+def region(x):
+    rows = torch.from_numpy(np.random.permutation(4))
+    kept.append(rows)
+    return x[0], rows
+
+
+# === draw_as_argument_of_an_array: calls=8
+def region(x):
+    k = random.randint(1, 3)
+    return x.sum() + k, np.random.choice(5, k).sum()
+
+
+# === rows_of_an_array_from_outside: calls=9
+order = np.arange(12)
+position = 0
+rows = torch.arange(12.0)
+
+
+def region(x):
+    global position
+    batch = order[position : position + 4]
+    position = (position + 4) % 12
+    return x.sum() + rows[torch.from_numpy(batch)], rows[torch.as_tensor(order)].sum()
+
+
+def change_order():
+    order[:] = order[::-1].copy()
+
+
+def change_size():
+    global order
+    order = np.arange(11)
+
+
+def change_kind():
+    global order
+    order = np.arange(12, dtype=np.int32)
+
+
+# === rows_written_through: refused calls=6
+values = np.zeros(4)
+
+
+def region(x):
+    shown = torch.from_numpy(values)
+    shown.add_(1)
+    return x.sum() + shown
+
+
+# === rows_written_in_array: refused calls=6
+values = np.zeros(4)
+
+
+def region(x):
+    shown = torch.from_numpy(values)
+    values[0] = x.sum().item()
+    return x.sum() + shown.sum()

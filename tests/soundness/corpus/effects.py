@@ -151,7 +151,7 @@ def region(x):
     return next(g)
 
 
-# === iterator_shared_by_two: refused calls=5
+# === iterator_shared_by_two: calls=5
 values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
 it = iter(values)
 pair = [it, it]

@@ -53,7 +53,7 @@ def change_order():
     I = I[::-1]
 
 
-# === numpy_a3: calls=6, refused
+# === numpy_a3: calls=6
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -80,7 +80,7 @@ def change_object():
     T = T * 2
 
 
-# === numpy_a4: calls=6, refused
+# === numpy_a4: calls=6
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -153,7 +153,7 @@ def region(x):
     return x[torch.from_numpy(idx.copy())]
 
 
-# === numpy_b1: calls=6, refused
+# === numpy_b1: calls=6
 
 
 def region(x):
@@ -197,14 +197,14 @@ def region(x):
     return torch.tensor([m.item() for m in x.numpy()])
 
 
-# === numpy_b6: calls=6, refused
+# === numpy_b6: calls=6
 
 
 def region(x):
     return x * int(x.numpy().argmax())
 
 
-# === numpy_b7: calls=6, refused
+# === numpy_b7: calls=6
 
 
 def region(x):
@@ -218,7 +218,7 @@ def region(x):
     return f"{x.numpy()[0]:.2f}"
 
 
-# === numpy_b9: calls=6, refused
+# === numpy_b9: calls=6
 
 
 def region(x):
@@ -442,7 +442,7 @@ def region(x):
     return torch.from_numpy(h)
 
 
-# === numpy_e3: calls=6, refused
+# === numpy_e3: calls=6
 
 
 def region(x):
@@ -463,7 +463,7 @@ def region(x):
     return list(x.numpy()), tuple(x.numpy() * 2)
 
 
-# === numpy_e6: calls=6, refused
+# === numpy_e6: calls=6
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 I = np.array([2, 0, 1])
 
@@ -536,7 +536,7 @@ def region(x):
     return l
 
 
-# === numpy_f2: calls=6, refused
+# === numpy_f2: calls=6
 
 
 def region(x):
@@ -591,7 +591,7 @@ def region(x):
     return d
 
 
-# === numpy_f9: calls=6, refused
+# === numpy_f9: calls=6
 
 
 def region(x):
@@ -651,14 +651,14 @@ def region(x):
     return x
 
 
-# === numpy_g7: calls=6, refused
+# === numpy_g7: calls=6
 
 
 def region(x):
     return np.any(x.numpy() > 1), np.all(x.numpy() > 1) and x.numpy().any()
 
 
-# === numpy_g8: calls=6, refused
+# === numpy_g8: calls=6
 
 
 def region(x):
@@ -720,7 +720,7 @@ def region(x):
     return st.a.sum()
 
 
-# === numpy_h8: calls=6, refused
+# === numpy_h8: calls=6
 class State:
     a = None
 
@@ -762,7 +762,7 @@ def region(x):
     return torch.from_numpy(A) * x
 
 
-# === numpy_memory_exchanged: calls=6, refused
+# === numpy_memory_exchanged: calls=6
 def region(x):
     n = x.numpy()
     x.data = x * 2

@@ -871,7 +871,7 @@ def region(x):
     return x * next(it)
 
 
-# === iterator_list_outside: refused
+# === iterator_list_outside
 data = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
 it = iter(data)
 
@@ -1242,7 +1242,7 @@ def region(x):
     return x * len(m)
 
 
-# === iterator_replaced: refused
+# === iterator_replaced
 class Feed:
     def __init__(self):
         self.data = [torch.ones(3), torch.zeros(3), torch.arange(3.0), torch.ones(3) * 4, torch.ones(3) * 5, torch.ones(3)]
@@ -1278,7 +1278,7 @@ def region(x):
     return x * first + second
 
 
-# === iterators_one_or_two: refused
+# === iterators_one_or_two
 class Pair:
     def __init__(self):
         self.a = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0] * 4)
@@ -1300,7 +1300,7 @@ def change_apart():
     pair.b = iter([10.0, 20.0, 30.0, 40.0, 50.0, 60.0] * 4)
 
 
-# === iterator_ends: refused
+# === iterator_ends
 it = iter([1.0, 2.0, 3.0])
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import io
 import sys
 import types
 import weakref
@@ -191,6 +192,9 @@ class Walk:
         if is_a(a, torch.Generator):
             self.values(path + ".state", a.get_state(), b.get_state())
             return
+        if is_a(a, io.StringIO):
+            texts = [(one.closed or (io.StringIO.getvalue(one), io.StringIO.tell(one))) for one in (a, b)]
+            self.values(path + ".text", *texts)
         if is_a(a, BaseException):
             self.errors(path, a, b)
         self.contents(path, a, b)

@@ -29,7 +29,7 @@ from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.functions import MAY_RAISE
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.recording.ledger import Decision
+from magpy_core.recording.ledger import Decision, Fresh
 from magpy_core.recording.places import Places
 from magpy_core.recording.trace import GraphInput, GuardedTensor, Live, TensorWrites, Trace
 from magpy_core.refgraph.graph import RefGraph
@@ -58,7 +58,7 @@ class ByHand:
         plan = Plan(GraphValue(self.result), False, [], [self.result])
         trace = Trace(
             RefGraph(), graph, (GraphInput(self.x, source, facts, (), False, False),), (),
-            (GuardedTensor(source, facts, frozenset(), storage_key(X), 0),), (), plan, (), (),
+            (GuardedTensor(source, facts, frozenset(), storage_key(X), 0),), (), plan, Fresh(), (),
             TensorWrites((), (), frozenset(), False), {}, {}, Places(lambda: HERE), lambda: True, (),
         )  # fmt: skip
         self.trace = replace(trace, **changes)

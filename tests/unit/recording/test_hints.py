@@ -133,7 +133,7 @@ def test_the_edit_ends_the_finding(
 
 
 def test_calls_of_the_outside_world_move_to_the_call_of_the_region() -> None:
-    (clock,) = _warnings(lambda x: x * time.perf_counter())[0]
+    (clock,) = _warnings(lambda x: (x + 1) * time.perf_counter())[0]
     (identity,) = _warnings(lambda x: x * len(str(uuid.uuid4())))[0]
     called = "test_hints.py:"
     assert clock.hint.startswith(f"Read the clock outside the region: before and after {called}")

@@ -1,0 +1,185 @@
+"""ArrayValues: NumPy arrays whose numbers vary: arrays from outside, what `Tensor.numpy` returns, and what NumPy computes
+from them. Replay computes it again. Key type: ArrayValues.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_address, storage_key
+from magpy_core.guards import kinds as guard
+from magpy_core.monitor.events import MaybeSite
+from magpy_core.opgraph.functions import opaque_hint, opaque_read
+from magpy_core.opgraph.host_calls import STORED, TO_ARRAY, HostCall
+from magpy_core.opgraph.scalars import Sym
+from magpy_core.recording.tracker import Tracker
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.arrays import are_separate, array_text, is_array, owner_of
+from magpy_core.refgraph.node import Node
+
+METHODS = frozenset({
+    "all", "any", "argmax", "argmin", "astype", "clip", "copy", "cumsum", "flatten", "item", "max", "mean", "min", "prod",
+    "ravel", "reshape", "round", "std", "sum", "tolist", "transpose", "var",
+})  # fmt: skip
+"""Methods of arrays that only read them."""
+FACTS = frozenset({"dtype", "ndim", "shape", "size"})
+_SAME_SHAPE = frozenset({"astype", "copy", "clip", "round", "flatten", "ravel"})
+_MOST_LISTED = 512  # numbers of one list
+
+
+@dataclass
+class _Array:
+    """``is_fixed``: guards fix its shape."""
+
+    value: Any
+    sym: Sym
+    is_fixed: bool
+    site: MaybeSite
+    node: Node | None = None
+    is_stale: bool = False
+    """Whether its memory has been written since: what it is computed from is not what it shows."""
+
+
+class ArrayValues(Tracker):
+    """No code of the program may use such an array in another way: that is refused."""
+
+    _held: dict[int, _Array] = field(default_factory=dict, init=False)  # by id
+    _of_tensors: list[tuple[torch.Tensor, int, MaybeSite]] = field(default_factory=list, init=False)  # with their versions
+    _tensors: list[tuple[torch.Tensor, MaybeSite]] = field(default_factory=list, init=False)  # made of arrays
+
+    def sym(self, value: Any, site: MaybeSite) -> Sym | None:
+        """The symbol of an array; None if its numbers can't vary."""
+        found = self._find(value, site)
+        return None if found is None or found.is_stale else found.sym
+
+    def is_fixed(self, value: Any) -> bool:
+        found = self._held.get(id(value))
+        return found is not None and found.is_fixed
+
+    def varies(self, value: Any) -> bool:
+        return is_array(value) and (id(value) in self._held or self.refgraph.node(value) is not None)
+
+    def shows(self, value: Any, name: str) -> bool:
+        """Whether an attribute of an array that varies is a method that only reads it, or follows from what guards check."""
+        return self.varies(value) and (name in METHODS or (name in FACTS and self.is_fixed(value)))
+
+    def _find(self, value: Any, site: MaybeSite) -> _Array | None:
+        if (held := self._held.get(id(value))) is not None or not is_array(value):
+            return held
+        node = self.refgraph.node(value)
+        if node is None:
+            return None
+        try:
+            text = array_text(value)
+        except LookupError:
+            return None
+        self.refgraph.read(self.sources.make("array", node.source, None), guard.EQUAL, text, site)
+        held = _Array(value, self.ledger.scalars.source(node.source, None), True, site, node)
+        self._held[id(value)] = held
+        return held
+
+    def keep(self, value: Any, sym: Sym, is_fixed: bool, site: MaybeSite) -> None:
+        """The region has computed an array."""
+        self._held[id(value)] = _Array(value, sym, is_fixed, site)
+
+    def of_tensor(self, node: Any, tensor: torch.Tensor, array: Any) -> None:
+        """``tensor.numpy()`` has returned ``array``, which shows the memory of the tensor."""
+        self.ledger.ops.fix_sizes(tensor)
+        self._of_tensors.append((tensor, tensor._version, self.journal.site))
+        sym = self.ledger.scalars.call(TO_ARRAY, (Sym("tensor", node, (), None),), None)
+        self.keep(array, sym, True, self.journal.site)
+
+    def refuse(self, value: Any) -> bool:
+        """Whether an array that varies is used in another way; refuses it."""
+        held = self._held.get(id(value))
+        if held is None or (held.node is not None and not held.is_stale):
+            return False  # those from outside are refused elsewhere
+        self.journal.refuse_call("MP102", opaque_read("numpy"), hint=opaque_hint("numpy"), site=held.site)
+        return True
+
+    def listed(self, values: list[Any], sym: Sym) -> bool:
+        """Give the numbers of ``array.tolist()`` symbols. False if they can't have any."""
+        if len(values) > _MOST_LISTED or not all(type(v) in kinds.PYTHON_NUMBERS for v in values):
+            return False
+        scalars = self.ledger.scalars
+        values[:] = [scalars.bind(v, scalars.call(_ELEMENT, (sym, k), v)) for k, v in enumerate(values)]
+        return True
+
+    def tensor_made(self, fn: Any, array: Any, options: dict[str, Any], tensor: Any) -> Any:
+        """``torch.from_numpy(array)`` and the like have returned ``tensor``: it is an input of the graph, and is made again
+        before it."""
+        held = self._held[id(array)]
+        root = self.sources.const(fn, f"torch.{fn.__name__}")
+        key = held.sym, tuple(options.items())
+        source = self.sources.make("computed", root, key)
+        self.refgraph.read(source, guard.TENSOR, type(tensor), self.journal.site)
+        self.refgraph.add(tensor, source)
+        self._tensors.append((tensor, held.site))
+        held.is_stale = True  # the tensor may share its memory
+        return tensor
+
+    def gives_tensor(self, value: Any, site: MaybeSite) -> bool:
+        """Whether a tensor made of an array can be an input of the graph: its numbers are known before the graph runs."""
+        held = self._find(value, site)
+        return held is not None and not held.is_stale and held.sym.on_host
+
+    def stores(self, site: MaybeSite, array: Any, key: Any, value: Any) -> bool:
+        """Whether ``array[key] = value`` is a number that replay stores, too."""
+        places = key if type(key) is tuple else (key,)
+        if not is_array(array) or self.refgraph.node(array) is None or (held := self._find(array, site)) is None:
+            return False
+        scalars, shape = self.ledger.scalars, array.shape
+        if not array.flags.writeable or len(places) != len(shape) or not all(type(k) is int for k in places):
+            return False
+        if not _fits(value, array.dtype) or not all(-n <= k < n for k, n in zip(places, shape, strict=True)):
+            return False
+        syms = tuple(scalars.get(k) or k for k in places)
+        if any(isinstance(sym, Sym) and not sym.on_host for sym in syms):
+            return False
+        for sym, n in zip(syms, shape, strict=True):
+            if isinstance(sym, Sym):  # a guard checks that it is an index
+                self.context.decisions.decide(scalars.call(_is_index, (sym, n), True), True, "compare", site)
+        held.sym = scalars.call(STORED, (held.sym, scalars.get(value) or value, *syms), None)
+        for other in self._held.values():
+            if other is not held and owner_of(other.value) is owner_of(array):
+                other.is_stale = True
+        self.ledger.fresh.array_writes.append((array, places, value, site))
+        return True
+
+    def left(self) -> None:
+        """At exit: what arrays show must still be what they have shown, and they must share no memory."""
+        ops = self.ledger.ops
+        written = {storage_key(tensor) for tensor, _ in ops.writes.mutated.values()}
+        for tensor, version, site in self._of_tensors:
+            with no_torch_function():
+                changed = tensor._version != version or storage_key(tensor) in written
+            if changed:
+                self.journal.refuse("MP102", opaque_read("numpy"), hint=opaque_hint("numpy"), site=site)
+        for tensor, site in self._tensors:
+            if storage_key(tensor) in written:
+                self.context.arrays.refuse_outside(site)
+        outside = [held for held in self._held.values() if held.node is not None]
+        if not outside:
+            return
+        tensors = [ops.entry.of(t) for t, _ in ops.inputs.guarded.values() if t.device.type == "cpu"]
+        others = [t for t in tensors if self.ledger.fresh.array_writes or storage_key(t) in written]
+        if not are_separate([held.value for held in outside], map(storage_address, others)):
+            self.context.arrays.refuse_outside(outside[0].site)
+        self.ledger.fresh.arrays += [held.node.source for held in outside if held.node is not None]
+
+
+def _is_index(place: int, size: int) -> bool:
+    return -size <= place < size
+
+
+def _fits(value: Any, dtype: Any) -> bool:
+    """Whether storing such a number neither raises nor warns."""
+    if dtype.str[1:] == "f8":
+        return type(value) is float or type(value) in kinds.NUMPY_FLOATS
+    return type(value) in kinds.NUMPY_NUMBERS and value.dtype == dtype
+
+
+_ELEMENT = HostCall(lambda values, k: values[k], "element of list")
