@@ -210,7 +210,17 @@ def region(x, i):
     shown = out.detach().cpu().numpy()
     labels = out.argsort().numpy().tolist()
     doubled = shown * 2 + 1
-    return out, shown.mean(), float(doubled.max()), doubled[0], labels, shown.shape, len(shown), (doubled > 3).sum(), shown[1:].sum()
+    return (
+        out,
+        shown.mean(),
+        float(doubled.max()),
+        doubled[0],
+        labels,
+        shown.shape,
+        len(shown),
+        (doubled > 3).sum(),
+        shown[1:].sum(),
+    )
 
 
 def change_weight():
