@@ -130,7 +130,8 @@ class Places:
     def _path(self, location: Location, stack: _Stack) -> tuple[Location, ...]:
         inside = [self._at(*step) for step in reversed(stack) if not _is_plumbing(step[0])]
         caller = self.caller()
-        path = inside if caller is None or _is_same_function(caller, inside[:1]) else [caller, *inside]
+        is_stretch = caller is not None and _is_same_function(caller, inside[:1] or [location])  # it may have returned
+        path = inside if caller is None or is_stretch else [caller, *inside]
         if inside and (path[-1].file, path[-1].function) == (location.file, location.function):
             path[-1] = location  # the event's columns are more exact than the frame's
         elif location not in path:
