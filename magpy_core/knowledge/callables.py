@@ -18,6 +18,7 @@ import io
 import itertools
 import linecache
 import math
+import operator
 import os
 import sys
 import tokenize
@@ -132,7 +133,7 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     type: Entry(reads_inside=Reads.NOTHING, returns_callback_result=True), callable: _HARMLESS,
     object: Entry(returns_callback_result=True), super: Entry(returns_callback_result=True, ignores_arguments=True),
     isinstance: _RULE, issubclass: _RULE, _abc._abc_instancecheck: _RULE, _abc._abc_subclasscheck: _RULE,
-    id: _RULE, hash: _RULE,
+    id: _RULE, hash: _RULE, operator.index: _RULE,
     getattr: Entry(returns_callback_result=True, reads_attributes=True), hasattr: _READS_ATTRIBUTES,
     vars: _READS_ATTRIBUTES, dir: _READS_ATTRIBUTES,
     setattr: _RULE, delattr: _RULE, builtins.__build_class__: _RULE, slice: _IGNORES, types.MethodType: _IGNORES,

@@ -26,6 +26,7 @@ from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.functions import opaque_hint, opaque_read
 from magpy_core.recording.callees import CALLBACKS
 from magpy_core.recording.facts.arrays import numpy_errors
+from magpy_core.recording.places import Place
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.arrays import is_array
@@ -233,7 +234,7 @@ class Outside(Tracker):
             hint = "Take the lock around the call of the region, or keep what it protects out of the region."
             self.journal.refuse_if_repeated(Unsupported("MP115", text, hint=hint), site)
 
-    def host_call(self, site: MaybeSite, fn: Any, what: Verdict) -> None:
+    def host_call(self, site: MaybeSite, fn: Any, what: Verdict, place: Place | None = None) -> None:
         if self.ledger.ops.op_depth and policy.is_decimal(fn):
             return  # inside one node: computed again, with the context of that time
         name = policy.shown_name(fn)
@@ -251,7 +252,7 @@ class Outside(Tracker):
             code = "MP104"
             text = f"calls the native function `{name}`: MagPy doesn't know what it reads and changes."
         hint = _hint_to_declare(fn) if code == "MP104" else self._hint_to_move(name)
-        self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)
+        self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site, place=place)
 
     def loads(self, site: MaybeSite, name: str) -> None:
         """A function of the import system looks for a module, or reads files of one: libraries do so once, at first use."""

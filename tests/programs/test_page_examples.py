@@ -49,7 +49,9 @@ FRAMES = {
     "MP106": Frame("self.codebook = nn.Parameter(torch.randn(4, 4))"),
     "MP107": Frame(driver=CALLS.replace("model({args})", "model({args}).sum().backward()")),
     "MP108": Frame(
-        driver=_TRAIN.replace("{batch}", "batches").replace(" for n in range(8)]", " for n in range(8)].__iter__()"),
+        driver=_TRAIN.replace("{batch}", "batches").replace(
+            " for n in range(8)]", " for n in range(8)]\nbatches = (one for one in batches)"
+        ),
         fixed_driver=_TRAIN.replace("{batch}", "batches[n]"),
         also=("MP111",),
     ),
@@ -129,9 +131,7 @@ FRAMES = {
         settings=f"{_COMPILED}# measured: eager_s=0.010 compiled_s=0.004 compile_s=30\n",
     ),
     "MP501": Frame(
-        before="nn.Module.seconds = 0.0\n",
-        driver="Net.layer = nn.Linear(4, 4)\nmodel = Net()\nfor n in range(4):\n    model(torch.randn(3, 4))\n"
-        "del nn.Module.seconds\n",
+        driver="Net.layer = nn.Linear(4, 4)\nmodel = Net()\nfor n in range(4):\n    model(torch.randn(3, 4))\n",
         also=("MP103",),
     ),
     "MP502": Frame(

@@ -470,7 +470,7 @@ def test_a_clock_around_a_step_is_left_out_of_its_graph(tmp_path: Path) -> None:
     )
     found = region(ran, "train_step")
     assert found.complete and found.hits >= 4 and found.kind == "step"
-    assert (Path(found.file).name, found.line) == ("prog.py", 18)
+    assert (Path(found.file).name, found.line) == ("prog.py", 17)
     assert {"MP406", "MP901"}.isdisjoint(ran.codes)
     assert "optimizer: Adam" not in ran.regions()
     clocks = [finding for finding in ran.outcome.report.findings if finding.code == "MP103"]

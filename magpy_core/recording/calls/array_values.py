@@ -26,7 +26,6 @@ METHODS = frozenset({
 })  # fmt: skip
 """Methods of arrays that only read them."""
 FACTS = frozenset({"dtype", "ndim", "shape", "size"})
-_SAME_SHAPE = frozenset({"astype", "copy", "clip", "round", "flatten", "ravel"})
 _MOST_LISTED = 512  # numbers of one list
 
 

@@ -38,6 +38,7 @@ class Clocks(Tracker):
             fresh.clocks.append(source)
             return scalars.bind(result, scalars.source(source, result))
         read = ClockRead(fn, last, site)
+        self.journal.places.remember(read, site)
         fresh.late_clocks.append(read)
         return scalars.bind(result, Sym("clock", read, (), result))
 
@@ -59,5 +60,6 @@ class Clocks(Tracker):
         for read in self.ledger.fresh.late_clocks:
             following = nodes[place[read.after] + 1 :] if read.after in place else nodes
             if not all(reads_value(node) or node.target in _FREE for node in following):
-                self.context.outside.host_call(read.site, read.clock, Verdict.HOST)
+                place = self.journal.places.of(read, [read.site])
+                self.context.outside.host_call(read.site, read.clock, Verdict.HOST, place)
                 return
