@@ -18,7 +18,8 @@ from magpy_core.knowledge.torch_functions import SCHEDULED, SET_BY
 from magpy_core.monitor.events import MaybeSite
 from magpy_core.recording import marks
 from magpy_core.recording.ledger import Learned, Ledger
-from magpy_core.refgraph.kinds import NUMBER_TYPES, is_a
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.source import Source
 
@@ -56,7 +57,7 @@ def assume_number(ledger: Ledger, source: Source, value: object, site: MaybeSite
     """Know that a number from outside is dynamic, before ``site`` reads it: a counter, or what a scheduler
     sets. With ``dynamic=True``, assume it of an integer among the arguments."""
     learned = ledger.learned
-    if type(value) not in NUMBER_TYPES or source.path in learned.exact or source.path in learned.numbers:
+    if type(value) not in kinds.NUMBER_TYPES or source.path in learned.exact or source.path in learned.numbers:
         return
     if _is_counter(site) or _is_scheduled(ledger, source):
         learned.numbers.add(source.path)

@@ -85,7 +85,8 @@ def test_what_keeps_a_step_from_being_one_graph(tmp_path: Path, mode: str) -> No
     assert "time.time()" in finding.message and "`train_step`" in finding.message
     assert finding.location.range.start.line + 1 == 16 and 0 < finding.cost_ms < 1000
     share = finding.cost_ms / finding.step_ms if finding.step_ms else 0.0
-    assert finding.severity == ("warning" if share >= 0.05 else "information")
+    # a check doesn't fail because of what was timed
+    assert finding.severity == ("warning" if mode == "run" and share >= 0.05 else "information")
     # 12 calls, but for the one that was on trial
     assert ran.regions() == {"model: Sequential": 11, "optimizer: Adam": 11}
     assert all(r.complete and r.hits >= 2 for r in ran.outcome.report.regions)
@@ -310,7 +311,7 @@ def test_what_a_refused_optimizer_wraps(tmp_path: Path) -> None:
                 self.param_groups, self.state = optimizer.param_groups, optimizer.state
 
             def step(self, closure=None):
-                time.time()
+                time.localtime()
                 return self.optimizer.step(closure)
 
         wrapped = Wrapped(optimizer)
@@ -390,7 +391,7 @@ def test_no_function_can_hold_the_forward_passes_of_an_episode(tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("call", "is_users"), [("uuid.uuid4()", False), ("time.time()", True)])
+@pytest.mark.parametrize(("call", "is_users"), [("uuid.uuid4()", False), ("time.localtime()", True)])
 def test_what_a_library_does_in_a_closure(tmp_path: Path, call: str, is_users: bool) -> None:
     """The optimizer gives way to the model in its closure. What is the user's own can be moved, as it can be anywhere."""
     ran = run(
@@ -410,7 +411,7 @@ def test_what_a_library_does_in_a_closure(tmp_path: Path, call: str, is_users: b
         """,
         mode="check",
     )
-    assert ran.regions() == {"model: Sequential": 10, "optimizer: Adam": 12}
+    assert ran.regions() == {"model: Sequential": 10, "optimizer: Adam": 12, "optimizer: Adam (update)": 10}
     assert ran.finding("MP103").is_actionable == is_users
     assert is_users or "the model inside is a separate region" in ran.finding("MP103").hint
 
@@ -452,7 +453,7 @@ def test_a_clock_around_a_step_is_left_out_of_its_graph(tmp_path: Path) -> None:
                 return model(batches[0]).mean()
 
         def train_step(number, x, *, scale=1.0):
-            start = time.time()
+            start = time.localtime()
             model.train()
             optimizer.zero_grad()
             loss = model(x).square().mean() * scale
@@ -460,7 +461,7 @@ def test_a_clock_around_a_step_is_left_out_of_its_graph(tmp_path: Path) -> None:
             optimizer.step()
             value = evaluate()
             if number % 2 == 0:
-                assert time.time() >= start
+                assert time.localtime() >= start
                 return f"{number} {value:.6f}"
             return f"{loss:.6f}"
 
@@ -470,7 +471,7 @@ def test_a_clock_around_a_step_is_left_out_of_its_graph(tmp_path: Path) -> None:
     )
     found = region(ran, "train_step")
     assert found.complete and found.hits >= 4 and found.kind == "step"
-    assert (Path(found.file).name, found.line) == ("prog.py", 17)
+    assert (Path(found.file).name, found.line) == ("prog.py", 18)
     assert {"MP406", "MP901"}.isdisjoint(ran.codes)
     assert "optimizer: Adam" not in ran.regions()
     clocks = [finding for finding in ran.outcome.report.findings if finding.code == "MP103"]

@@ -20,7 +20,6 @@ from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 
-_TEXTS = frozenset({complex, str, bytes})
 _TUPLES = (tuple, torch.Size)
 _IN_PLACE_METHODS = {"+=": "__iadd__", "|=": "update"}  # whose effects may not depend on the old content
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
@@ -162,7 +161,7 @@ class Operators(Tracker):
         )
 
     def is_(self, site: MaybeSite, lhs: Any, rhs: Any) -> None:
-        if type(rhs) is type(lhs) and (type(lhs) in kinds.NUMBER_TYPES or type(lhs) in _TEXTS):
+        if type(rhs) is type(lhs) and (type(lhs) in kinds.NUMBER_TYPES or type(lhs) in (complex, str, bytes)):
             self.journal.site = site
             self.context.numbers.escape_all(site, lhs, rhs)
             if not is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):

@@ -17,7 +17,11 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.streams import CSV_WRITER, STREAMS, dialect_of, is_closed, row_length, stream_of
 
 _LENGTH = HostCall(len, "length")
-_CELLS = kinds.PYTHON_NUMBERS | {str, bool, type(None)}
+
+
+def _is_cell(value: Any) -> bool:
+    """Whether writing it as a part of a row runs no code of the program."""
+    return value is None or type(value) is str or type(value) is bool or type(value) in kinds.PYTHON_NUMBERS
 
 
 def writes_text(fn: Any) -> bool:
@@ -71,7 +75,7 @@ class Streams(Tracker):
 
     def _row(self, site: MaybeSite, writer: Any, row: Any) -> bool:
         options = dialect_of(writer)
-        if type(row) not in (list, tuple) or options is None or not all(type(cell) in _CELLS for cell in row):
+        if type(row) not in (list, tuple) or options is None or not all(_is_cell(cell) for cell in row):
             return False
         self.context.arguments.read(site, (row,), {})
         self.guard_open(writer, site)
