@@ -56,9 +56,9 @@ class Clocks(Tracker):
     def left(self) -> None:
         """At exit: refuse a clock that is read between operations."""
         nodes = [node for node in self.ledger.ops.graph.nodes if node.op in _CALLS]
-        place = {node: i for i, node in enumerate(nodes)}
+        index = {node: i for i, node in enumerate(nodes)}
         for read in self.ledger.fresh.late_clocks:
-            following = nodes[place[read.after] + 1 :] if read.after in place else nodes
+            following = nodes[index[read.after] + 1 :] if read.after in index else nodes
             if not all(reads_value(node) or node.target in _FREE for node in following):
                 place = self.journal.places.of(read, [read.site])
                 self.context.outside.host_call(read.site, read.clock, Verdict.HOST, place)
