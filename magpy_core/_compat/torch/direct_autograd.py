@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch.eval_frame import never_intercept
+from magpy_core._compat.torch.function_apply import applied_class
 
 #: What AOTAutograd's metadata says of a graph whose inputs or results are changed at each call.
 _CHANGES = (
@@ -63,9 +64,8 @@ def keeps_the_same(results: Any) -> bool:
 
 def _is_usual(compiled: Callable[..., Any], function: Any) -> bool:
     return (
-        isinstance(function, type)
-        and issubclass(function, torch.autograd.Function)
-        and getattr(compiled, "__func__", None) is torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+        function is not None
+        and applied_class(compiled) is function
         and callable(getattr(function, "compiled_fw", None))
         and getattr(function, "maybe_subclass_metadata", True) is None
     )
@@ -89,7 +89,7 @@ def _inputs_of_backward(function: Any) -> Callable[[Any, tuple[Any, ...]], list[
 
 
 def _apply(function: Any) -> Apply:
-    """``function.apply`` without what it does for ``setup_context`` and for transforms of ``torch.func``."""
+    """``function.apply``, without what it does in Python, up to torch 2.13, for ``setup_context`` and ``torch.func``."""
     apply: Apply = super(torch.autograd.Function, function).apply
     return apply
 

@@ -197,8 +197,8 @@ def _computed(value: Any, name: str | None) -> Any:
 
 
 def _computed_first(mutate: Callable[..., Any]) -> Callable[..., Any]:
-    def mutate_to(changed: Any, val: Any, unsafe_alias: bool = False) -> Any:
-        return mutate(changed, _computed(val, _name(changed)), unsafe_alias=unsafe_alias)
+    def mutate_to(changed: Any, val: Any, *args: Any, **kwargs: Any) -> Any:
+        return mutate(changed, _computed(val, _name(changed)), *args, **kwargs)
 
     return mutate_to
 
