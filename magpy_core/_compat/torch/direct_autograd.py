@@ -27,6 +27,8 @@ _GENERAL = ("ctx_saved_tensors", "ctx_symints", "ctx_opaque_objects", "metadata"
 
 #: The attributes that the forward pass gives the node for its backward pass.
 _KEPT = frozenset({"_tensors_no_vc_check", "symints", "opaque_objects"})
+#: Objects of the program, such as streams, that the backward graph uses; torch 2.15 gives every node a dict for them.
+_EXTERNAL = "_external_objects"
 
 Apply = Callable[..., tuple[Any, ...]]
 
@@ -59,7 +61,8 @@ def graphs_of(compiled: Callable[..., Any]) -> tuple[Callable[[list[Any]], Any],
 def keeps_the_same(results: Any) -> bool:
     """Whether AOTAutograd's function, whose ``results`` these are, gives its node the attributes that ours gives it."""
     nodes = [result.grad_fn for result in results if isinstance(result, torch.Tensor) and result.grad_fn is not None]
-    return bool(nodes) and all(getattr(node, "__dict__", {}).keys() == _KEPT for node in nodes)
+    kept = [getattr(node, "__dict__", {}) for node in nodes]
+    return bool(kept) and all(one.keys() - {_EXTERNAL} == _KEPT and not one.get(_EXTERNAL) for one in kept)
 
 
 def _is_usual(compiled: Callable[..., Any], function: Any) -> bool:
