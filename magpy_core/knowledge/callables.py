@@ -33,6 +33,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.paths import NATIVE_PATHS
 from magpy_core._compat.torch.state_changers import SET_SAVED_TENSORS_HOOKS
 from magpy_core.knowledge.modules import Verdict
 
@@ -146,7 +147,8 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     linecache.getlines: _IO, linecache.updatecache: _IO, linecache.checkcache: _IO, linecache.lazycache: _IO,
     linecache.clearcache: _IO, tokenize.open: _IO, inspect.currentframe: _HOST, traceback.extract_stack: _HOST,
     traceback.format_stack: _HOST, traceback.print_stack: _HOST, traceback.walk_stack: _HOST,
-    os.fspath: _PURE, io.text_encoding: _PURE, sys.getrecursionlimit: _RULE, sys.getswitchinterval: _RULE,
+    os.fspath: _PURE, **dict.fromkeys(NATIVE_PATHS, _PURE), io.text_encoding: _PURE,
+    sys.getrecursionlimit: _RULE, sys.getswitchinterval: _RULE,
     SET_SAVED_TENSORS_HOOKS: _RULE, gc.isenabled: _RULE, gc.enable: _RULE, gc.disable: _RULE,
 }  # fmt: skip
 _BY_ID = {id(fn): known for fn, known in CALLABLES.items()}

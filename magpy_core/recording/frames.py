@@ -25,7 +25,7 @@ from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output, uncaptured
 from magpy_core.recording.dynamic import code_runs
 from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
-from magpy_core.recording.nodes import modes, one_node, parallel, random_state, scripts
+from magpy_core.recording.nodes import checkpoints, modes, one_node, parallel, random_state, scripts
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
@@ -37,11 +37,16 @@ _CONTEXTLIB = STDLIB_FOLDER + "contextlib.py"
 
 def _codes(module: Any) -> dict[types.CodeType, Callable[..., bool]]:
     """The handlers of a tracker's module, by the code of the frames they handle."""
-    found = {code: handler for fn, handler in module.FRAMES.items() if (code := getattr(fn, "__code__", None)) is not None}
+    found = {
+        code: handler
+        for fn, handler in getattr(module, "FRAMES", {}).items()
+        if (code := getattr(fn, "__code__", None)) is not None
+    }
     return found | getattr(module, "CODES", {})
 
 
-_KNOWN = {module: _codes(module) for module in (modules, imports, output, modes, one_node, parallel, random_state, scripts)}
+_MODULES = (modules, imports, output, checkpoints, modes, one_node, parallel, random_state, scripts)
+_KNOWN = {module: _codes(module) for module in _MODULES}
 
 
 class Frames(Tracker):

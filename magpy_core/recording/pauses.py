@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import types
 
-import torch.utils.checkpoint
-
+from magpy_core._compat.torch import checkpoint_calls
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.recording.journal import Journal
-
-_CHECKPOINTS = torch.utils.checkpoint.__file__
-_CALLS_THE_FUNCTION = inspect.unwrap(torch.utils.checkpoint.checkpoint).__code__
 
 
 class Pauses:
@@ -49,4 +44,6 @@ class Pauses:
         if not self.in_checkpoint:
             return False
         frame = past_own_frames(sys._getframe(1))
-        return frame is not None and frame.f_code.co_filename == _CHECKPOINTS and frame.f_code is not _CALLS_THE_FUNCTION
+        if frame is None or frame.f_code.co_filename != checkpoint_calls.FILE:
+            return False
+        return frame.f_code is not checkpoint_calls.CALLS_THE_FUNCTION

@@ -43,7 +43,7 @@ def stored_keys(code: CodeType) -> frozenset[str]:
         if now.opname == "COPY" and key is not None:
             copies += 1  # an augmented assignment copies the container and the key
             continue
-        if key is not None and (now.opname == "STORE_SUBSCR" or (now.opname == "BINARY_SUBSCR" and copies == 2)):
+        if key is not None and (now.opname == "STORE_SUBSCR" or (_is_subscript(now) and copies == 2)):
             found.add(key)
         key, copies = now.argval if now.opname == "LOAD_CONST" and type(now.argval) is str else None, 0
     return frozenset(found)
@@ -77,6 +77,11 @@ def _augmented(code: CodeType) -> frozenset[str]:
                 found.add(str(now.argval))
         last = [*last[-1:], now]
     return frozenset(found)
+
+
+def _is_subscript(operation: dis.Instruction) -> bool:
+    # from 3.14 on it is a binary operation
+    return operation.opname == "BINARY_SUBSCR" or (operation.opname == "BINARY_OP" and operation.argrepr == "[]")
 
 
 def _is_augmented(operation: dis.Instruction) -> bool:

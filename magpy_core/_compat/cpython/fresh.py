@@ -45,7 +45,7 @@ def _new_character(value: str) -> str:
 @functools.cache
 def _supports_fresh_character() -> bool:
     """Whether private copies of single characters behave like the shared ones (a probe)."""
-    if sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)):
+    if sys.version_info[:2] not in PYTHON_VERSIONS:
         return False
     return all(map(_is_like_shared, map(chr, range(32, 127))))
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 _MOST = 16  # so that several compilers have work with large graphs
 _ONE_FUNCTION = re.compile(r'((?:\s*#include [^\n]*\n)*)\s*extern "C"\s+(void\s+kernel\(.*)', re.DOTALL)
-_FUNCTION, _METHODS = "static PyObject* {0}_py(", "static PyMethodDef py_methods[] = {{"  # where parts of the bindings begin
-_METHOD = '{{"{0}", {0}_py, METH_VARARGS, ""}},'
+# where parts of the bindings begin: the function for Python, the list of functions, its last entry
+_FUNCTION, _METHODS, _LAST = "static PyObject* {0}_py(", "static PyMethodDef py_methods[] = {{", "{{NULL, NULL, 0, NULL}}"
 
 
 class _Kernel(NamedTuple):
@@ -24,6 +24,17 @@ class _Kernel(NamedTuple):
     source: str
     includes: str
     function: str
+
+
+class _Bindings(NamedTuple):
+    """torch's text around a kernel: what precedes the function for Python, the function, what begins the list of the
+    module's functions, the entry of this one, and the rest."""
+
+    head: str
+    function: str
+    list_head: str
+    entry: str
+    tail: str
 
 
 class _Batch:
@@ -74,17 +85,13 @@ def _source(bindings: Any, kernels: Sequence[_Kernel]) -> str:
     """All kernels, each in a namespace of its own, and a Python module with a function for each, ``kernel_0`` and so on."""
     includes = dict.fromkeys(line.strip() for kernel in kernels for line in kernel.includes.splitlines() if line.strip())
     spaces = [f"namespace kernel_{i} {{\n{kernel.function}\n}}" for i, kernel in enumerate(kernels)]
-    head, functions, methods = "", [], []
-    for i, kernel in enumerate(kernels):
-        head, function, _ = _bindings_of(bindings, f"kernel_{i}", kernel.argtypes, f"kernel_{i}::")
-        functions.append(function)
-        methods.append(_METHOD.format(f"kernel_{i}"))
-    _, _, tail = _bindings_of(bindings, "kernel", (), "")
-    return "\n".join([*includes, *spaces, head, *functions, tail.replace(_METHOD.format("kernel"), "\n".join(methods))])
+    ours = [_bindings_of(bindings, f"kernel_{i}", one.argtypes, f"kernel_{i}::") for i, one in enumerate(kernels)]
+    functions, entries = [one.function for one in ours], [one.entry for one in ours]
+    module = _bindings_of(bindings, "kernel", (), "")
+    return "\n".join([*includes, *spaces, module.head, *functions, module.list_head, *entries, module.tail])
 
 
-def _bindings_of(bindings: Any, name: str, argtypes: Sequence[str], space: str) -> tuple[str, str, str]:
-    """torch's text around a kernel: what precedes the function for Python, the function, and the module."""
+def _bindings_of(bindings: Any, name: str, argtypes: Sequence[str], space: str) -> _Bindings:
     arguments = ", ".join(f"parse_arg<{one.replace('const ', '')}>(args, {i})" for i, one in enumerate(argtypes))
     text = bindings.suffix_template.format(
         arg_len=len(argtypes),
@@ -92,15 +99,15 @@ def _bindings_of(bindings: Any, name: str, argtypes: Sequence[str], space: str) 
         entry_func=name,
         extra_parse_arg="",
     )
-    function, module = text.index(_FUNCTION.format(name)), text.index(_METHODS.format())
-    return text[:function], text[function:module], text[module:]
+    function, methods, last = (text.index(part.format(name)) for part in (_FUNCTION, _METHODS, _LAST))
+    entry = methods + len(_METHODS.format())
+    return _Bindings(text[:function], text[function:methods], text[methods:entry], text[entry:last], text[last:])
 
 
 def _is_known(bindings: Any) -> bool:
     """Whether this version of torch writes bindings as described here."""
     template = getattr(bindings, "suffix_template", "")
-    parts = (_FUNCTION.format("{entry_func}"), "static PyMethodDef py_methods[] = {{", '{{"{entry_func}", {entry_func}_py, ')
-    return all(template.count(part) == 1 for part in parts)
+    return all(template.count(part) == 1 for part in (_FUNCTION.format("{entry_func}"), _METHODS, _LAST))
 
 
 @contextmanager

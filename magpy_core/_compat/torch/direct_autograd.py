@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch.eval_frame import never_intercept
+from magpy_core._compat.torch.function_apply import applied_class
 
 #: What AOTAutograd's metadata says of a graph whose inputs or results are changed at each call.
 _CHANGES = (
@@ -26,6 +27,8 @@ _GENERAL = ("ctx_saved_tensors", "ctx_symints", "ctx_opaque_objects", "metadata"
 
 #: The attributes that the forward pass gives the node for its backward pass.
 _KEPT = frozenset({"_tensors_no_vc_check", "symints", "opaque_objects"})
+#: Objects of the program, such as streams, that the backward graph uses; torch 2.15 gives every node a dict for them.
+_EXTERNAL = "_external_objects"
 
 Apply = Callable[..., tuple[Any, ...]]
 
@@ -58,14 +61,14 @@ def graphs_of(compiled: Callable[..., Any]) -> tuple[Callable[[list[Any]], Any],
 def keeps_the_same(results: Any) -> bool:
     """Whether AOTAutograd's function, whose ``results`` these are, gives its node the attributes that ours gives it."""
     nodes = [result.grad_fn for result in results if isinstance(result, torch.Tensor) and result.grad_fn is not None]
-    return bool(nodes) and all(getattr(node, "__dict__", {}).keys() == _KEPT for node in nodes)
+    kept = [getattr(node, "__dict__", {}) for node in nodes]
+    return bool(kept) and all(one.keys() - {_EXTERNAL} == _KEPT and not one.get(_EXTERNAL) for one in kept)
 
 
 def _is_usual(compiled: Callable[..., Any], function: Any) -> bool:
     return (
-        isinstance(function, type)
-        and issubclass(function, torch.autograd.Function)
-        and getattr(compiled, "__func__", None) is torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+        function is not None
+        and applied_class(compiled) is function
         and callable(getattr(function, "compiled_fw", None))
         and getattr(function, "maybe_subclass_metadata", True) is None
     )
@@ -89,7 +92,7 @@ def _inputs_of_backward(function: Any) -> Callable[[Any, tuple[Any, ...]], list[
 
 
 def _apply(function: Any) -> Apply:
-    """``function.apply`` without what it does for ``setup_context`` and for transforms of ``torch.func``."""
+    """``function.apply``, without what it does in Python, up to torch 2.13, for ``setup_context`` and ``torch.func``."""
     apply: Apply = super(torch.autograd.Function, function).apply
     return apply
 

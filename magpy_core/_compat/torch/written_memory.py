@@ -99,9 +99,16 @@ def _copied(node: torch.fx.Node) -> Any:
 
     if node.target not in noop_registry:
         return None
-    source = noop_registry[node.target][1]
-    memory = _memory(node.args[source] if isinstance(source, int) else source(node.args))
+    memory = _memory(_source_of(node, noop_registry[node.target][1]))
     return None if memory == _memory(node) else memory
+
+
+def _source_of(node: torch.fx.Node, known: Any) -> Any:
+    """What the pass puts in place of a node. ``known``: the position of an argument, or a function, which takes the node's
+    arguments up to torch 2.13 and the node itself in 2.15."""
+    if isinstance(known, int):
+        return node.args[known]
+    return known(node if known.__code__.co_varnames[:1] == ("node",) else node.args)
 
 
 def _written(node: torch.fx.Node) -> list[torch.fx.Node]:
@@ -197,8 +204,8 @@ def _computed(value: Any, name: str | None) -> Any:
 
 
 def _computed_first(mutate: Callable[..., Any]) -> Callable[..., Any]:
-    def mutate_to(changed: Any, val: Any, unsafe_alias: bool = False) -> Any:
-        return mutate(changed, _computed(val, _name(changed)), unsafe_alias=unsafe_alias)
+    def mutate_to(changed: Any, val: Any, *args: Any, **kwargs: Any) -> Any:
+        return mutate(changed, _computed(val, _name(changed)), *args, **kwargs)
 
     return mutate_to
 

@@ -152,7 +152,8 @@ class Flow(Tracker):
     def format(self, site: Site, value: Any, spec: Any) -> None:
         self.journal.site = site
         self.context.numbers.escape_texts(site, spec)
-        if is_a(value, torch.Tensor) or self.context.varying_texts.can_format(value, site.name, spec):
+        is_kept = site.opname == "BUILD_INTERPOLATION"  # in a template string, which shows the number itself
+        if is_a(value, torch.Tensor) or (not is_kept and self.context.varying_texts.can_format(value, site.name, spec)):
             return
         self.context.numbers.escape_all(site, value)
         self.context.arguments.read(site, (value,), {})

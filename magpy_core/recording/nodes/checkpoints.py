@@ -7,13 +7,15 @@ Key type: Checkpoints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 import torch
 import torch.fx
-import torch.utils.checkpoint
 
+from magpy_core._compat.torch.checkpoint_calls import CALLS_THE_FUNCTION
 from magpy_core._compat.torch.dynamo import disabled_version
 from magpy_core.findings import HERE
 from magpy_core.monitor.events import MaybeSite
@@ -21,6 +23,8 @@ from magpy_core.opgraph.segments import CHECKPOINT, GIVEN
 from magpy_core.recording.age import Existing
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
+
+_OPTIONS = ("context_fn", "debug", "determinism_check", "respect_saved_tensors_hooks")
 
 
 @dataclass
@@ -47,7 +51,7 @@ class Checkpoints(Tracker):
             text = f"{HERE} uses a kind of checkpointing that a graph can't repeat."
             hint = "Pass `use_reentrant=False`, and keep `preserve_rng_state=True`."
             self.journal.refuse("MP107", text, hint=hint, site=site)
-        elif unknown := [name for name in ("context_fn", "debug", "determinism_check") if name in kwargs]:
+        elif unknown := [name for name in _OPTIONS if name in kwargs]:
             self.journal.refuse("MP107", f"{HERE} passes `{unknown[0]}`: a graph can't contain that.", site=site)
         if (called := disabled_version(fn)) is not None:
             self.context.functions.guard(called)  # its frame is monitored, and reads cells
@@ -58,6 +62,14 @@ class Checkpoints(Tracker):
             self.context.pauses.in_checkpoint = True
         self._begun.append(begun)
         self.context.stack.on_return(lambda result: self._returned(begun, result))
+
+    def starts(self, frame: Any) -> bool:
+        """The frame starts that calls a checkpoint's function. Without an event before it, a library has called it, or
+        the program what it decorates: nothing has been marked for the backward pass."""
+        if not self._begun and not self.ledger.ops.op_depth and not self.journal.refused:
+            text = f"{HERE} calls a function that `checkpoint` decorates, or a library does: MagPy can't record that."
+            self.journal.refuse("MP107", text, hint="Call `checkpoint(function, ...)` inside the region.")
+        return False
 
     def _done(self) -> tuple[int, ...]:
         ledger = self.ledger
@@ -84,3 +96,6 @@ class Checkpoints(Tracker):
             if node.op != "placeholder":
                 node.meta[CHECKPOINT] = self._count
         return result
+
+
+CODES: dict[CodeType, Callable[..., bool]] = {CALLS_THE_FUNCTION: Checkpoints.starts}

@@ -15,6 +15,7 @@ import heapq
 import itertools
 import json
 import operator
+import os
 import pathlib
 import pickle
 import statistics
@@ -428,6 +429,38 @@ def change_append():
 
 def change_first():
     items[0] = 7
+
+
+# === paths: nograd
+class Place:
+    def __init__(self, text):
+        self.text = text
+
+    def __fspath__(self):
+        return self.text
+
+
+folder, place = "runs/./first", Place("a/../b")
+
+
+def region(x):
+    whole = os.path.normpath(folder)
+    return (
+        x * len(whole),
+        whole,
+        os.path.normpath(place),
+        os.path.splitext(os.path.join("/data", place)),
+        os.path.split(folder),
+    )
+
+
+def change_folder():
+    global folder
+    folder = "runs/second//"
+
+
+def change_place():
+    place.text = "/c/./d.txt"
 
 
 # === texts: nograd

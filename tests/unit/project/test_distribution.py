@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from magpy_core.distribution import DISTRIBUTION
 
@@ -22,33 +23,45 @@ def test_the_package_and_the_extension_have_the_name() -> None:
     assert f'DISTRIBUTION = "{DISTRIBUTION}"' in installation
 
 
-def test_no_file_names_the_other_package() -> None:
+def _tracked() -> dict[str, str]:
+    """The text of every file of the checkout."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode:
         pytest.skip("not a checkout")
-    found = []
+    texts = {}
     for name in filter(None, listed.stdout.decode().split("\0")):
         try:
-            lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+            texts[name] = (ROOT / name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):  # removed but not committed; a picture
             continue
-        found += [f"{name}:{i}: {line.strip()}" for i, line in enumerate(lines, 1) if OTHERS.search(line)]
+    return texts
+
+
+def test_no_file_names_the_other_package() -> None:
+    found = [
+        f"{name}:{i}: {line.strip()}"
+        for name, text in _tracked().items()
+        for i, line in enumerate(text.splitlines(), 1)
+        if OTHERS.search(line)
+    ]
     assert not found
 
 
 def test_no_text_has_an_address_before_there_is_one() -> None:
-    """`[project.urls]` decides; until it is set, the recipe alone has a placeholder, which its build would stop at."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    urls = project.get("urls", {})
-    recipe = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
-    assert ("OWNER" in recipe) is (urls == {})
-    places = ["README.md", "CHANGELOG.md", "action.yml", "docs", "magpy_core", "lsp_server", "ci", "vscode-extension/src"]
-    files = [file for place in places for file in ((ROOT / place).rglob("*") if (ROOT / place).is_dir() else [ROOT / place])]
-    files = [file for file in files if file.suffix in (".md", ".py", ".yml", ".ts", ".json")]
-    texts = {file: file.read_text(encoding="utf-8") for file in files}
+    """`[project.urls]` alone decides: until it is set, no file has the project's address or a placeholder for one."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("urls", {})
+    texts = _tracked()
     assert len(texts) > 400
     home = next(iter(urls.values()), "")
+    own = str(Path(__file__).relative_to(ROOT))
     for file, text in texts.items():
-        assert not re.search(r"\bOWNER\b", text), file
-        own = re.findall(r"https://\w[\w.]+/[\w-]+/magpy[\w/.-]*", text)
-        assert [address for address in own if not home or not address.startswith(home)] == [], file
+        assert file == own or not re.search(r"\bOWNER\b", text), file
+        ours = re.findall(r"https://(?:github|gitlab)\.com/[\w-]+/magpy(?:-lsp)?\b[\w/.-]*", text)
+        assert [address for address in ours if not home or not address.startswith(home)] == [], file
+
+
+def test_the_recipe_has_the_address_that_the_project_has() -> None:
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("urls", {})
+    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert recipe["about"].get("homepage", "") == next(iter(urls.values()), "")
+    assert recipe["source"]["url"].startswith(f"https://pypi.org/packages/source/{DISTRIBUTION[0]}/{DISTRIBUTION}/")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -135,3 +137,53 @@ def test_what_the_checkpoint_calls_is_the_programs(function: Callable[[torch.Ten
     found = [finding.code for finding in region_of(compiled).findings.values()]
     assert region_of(compiled).hits == (2 if code is None else 0)
     assert code is None or code in found
+
+
+needs_decorator = pytest.mark.skipif(
+    inspect.signature(checkpoint).parameters["function"].default is inspect.Parameter.empty,
+    reason="this torch's checkpoint is no decorator",
+)
+
+
+@needs_decorator
+@pytest.mark.parametrize("preserve", [True, False])
+def test_what_checkpoint_decorates_runs_in_eager_mode(preserve: bool) -> None:
+    """The backward pass runs it again, with what it changes."""
+
+    class Counted(Block):
+        calls = 0
+
+        def inner(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return torch.tanh(self.linear(x)).exp() * self.calls
+
+        decorated = checkpoint(use_reentrant=False, preserve_rng_state=preserve)(inner)  # type: ignore[call-overload]
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.decorated(x).sin()
+
+    torch.manual_seed(0)
+    module = Counted()
+    plain = copy.deepcopy(module)
+    compiled = magpy_core.compile(module, backend="eager")
+    for k in range(4):
+        x = torch.full((2, 3), float(k))
+        got, expected = compiled(x), plainly(plain, x)
+        got.sum().backward()
+        expected.sum().backward()
+        assert torch.equal(got, expected) and module.calls == plain.calls == 2 * (k + 1)
+        assert torch.equal(module.linear.weight.grad, plain.linear.weight.grad)
+    assert "MP107" in {finding.code for finding in region_of(compiled).findings.values()}
+
+
+def test_a_checkpoint_that_a_library_calls_is_refused() -> None:
+    """In a file that is not monitored, no event shows the call."""
+    namespace = {"checkpoint": checkpoint}
+    file = torch.utils.checkpoint.__file__.replace("checkpoint.py", "_stats.py")
+    exec(compile("def kept(function, x): return checkpoint(function, x, use_reentrant=False)", file, "exec"), namespace)
+    module, kept = Block(), namespace["kept"]
+    compiled = magpy_core.compile(lambda x: kept(module.inner, x).sin(), backend="eager")
+    for k in range(3):
+        x = torch.full((2, 3), float(k))
+        assert torch.equal(compiled(x), plainly(module, x))
+    assert region_of(compiled).hits == 0

@@ -30,8 +30,14 @@ USES: list[Callable[[Any, torch.Tensor], Any]] = [
 ]
 
 
+#: From Python 3.12 on, ``sum`` carries rounding errors along, which no graph may do: arithmetic with symbols drops them.
+plain_sum = pytest.mark.skipif(not folds.SUM_IS_PLAIN, reason="this Python's sum of floats does not just add them up")
+
+
 @pytest.mark.parametrize("values", VALUES, ids=range(len(VALUES)))
-@pytest.mark.parametrize("use", USES, ids=range(len(USES)))
+@pytest.mark.parametrize(
+    "use", [pytest.param(use, marks=plain_sum if n in (0, 2) else (), id=str(n)) for n, use in enumerate(USES)]
+)
 def test_of_what_grows(values: Callable[[], Any], use: Callable[[Any, torch.Tensor], Any]) -> None:
     def world() -> Any:
         kept = values()
@@ -59,7 +65,9 @@ INSIDE: list[Callable[[list[float], int], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("use", INSIDE, ids=range(len(INSIDE)))
+@pytest.mark.parametrize(
+    "use", [pytest.param(use, marks=plain_sum if n in (0, 3, 5, 8) else (), id=str(n)) for n, use in enumerate(INSIDE)]
+)
 def test_of_what_is_made_inside(use: Callable[[list[float], int], Any]) -> None:
     def world() -> Any:
         count = [0]
@@ -71,6 +79,20 @@ def test_of_what_is_made_inside(use: Callable[[list[float], int], Any]) -> None:
         return region, count
 
     assert Pair(world).calls(*[(torch.rand(3) + 0.5,) for _ in range(CALLS)]).counts == (1, CALLS - 1)
+
+
+@pytest.mark.skipif(folds.SUM_IS_PLAIN, reason="this Python's sum just adds floats up")
+def test_a_sum_that_carries_errors_along_is_what_python_makes_it() -> None:
+    def world() -> Any:
+        kept = [1e100]
+
+        def region(x: torch.Tensor) -> Any:
+            kept.append(x.sum().item())
+            return sum([*kept, -1e100]), x * sum(x.tolist())
+
+        return region, kept
+
+    Pair(world).calls(*[(torch.rand(2),) for _ in range(CALLS)])
 
 
 def test_the_number_of_what_is_left() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -84,6 +85,24 @@ def _data() -> tuple[Any, dict[str, Any]]:
     return lambda x: Record(x).total(), {"Record": Record, "code": Record.total.__code__}
 
 
+def _torch_keeps_code() -> bool:
+    """Whether torch itself counts one more reference to a function's code on each call of compiled code, so that code that
+    has run is never freed: torch 2.13 on Python 3.14 does."""
+
+    def plus_one(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    try:
+        compiled = torch.compile(plus_one, backend="eager")
+        compiled(torch.ones(1))
+        before = sys.getrefcount(plus_one.__code__)
+        compiled(torch.ones(1))
+        return sys.getrefcount(plus_one.__code__) > before
+    finally:
+        torch._dynamo.reset()
+
+
+@pytest.mark.torch_compile  # to learn what torch itself keeps
 @pytest.mark.parametrize("make", [_module, _function, _subclass, _data])
 @pytest.mark.parametrize("options", [{}, {"backend": "eager"}], ids=["default", "eager"])
 def test_a_class_is_freed_with_its_capture(make: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +119,8 @@ def test_a_class_is_freed_with_its_capture(make: Any, options: dict[str, Any], m
 
     once()
     gc.collect()
+    if make is _data and _torch_keeps_code():
+        pytest.skip("this torch keeps the code of every function that it has run on this Python")
     if "code" in alive:  # no garbage collection finds it: the next recording does
         magpy_core.compile(lambda x: x + 1, backend="eager")(torch.ones(1))
     assert [name for name, ref in alive.items() if ref() is not None] == []

@@ -164,7 +164,7 @@ def _draws(x: Any, count: Any) -> Any:
 
 
 def _waits(x: Any, count: Any) -> Any:
-    x[x > 0] = 1.0
+    x.index_put_((x > 0,), x[0])  # of a number, it is no index operation in torch 2.15
     return (x * count,)
 
 
