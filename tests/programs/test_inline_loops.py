@@ -133,12 +133,12 @@ def test_what_cannot_be_captured_stays_outside(tmp_path: Path) -> None:
         def main():
             took = []
             for x in batches:
-                start = time.perf_counter()
+                start = time.localtime()
                 optimizer.zero_grad()
                 loss = model(x).square().mean()
                 loss.backward()
                 optimizer.step()
-                took.append(time.perf_counter() - start)
+                took.append(time.localtime() >= start)
             print(len(took), f"{loss.item():.6f}")
 
         main()

@@ -12,7 +12,7 @@ class Net(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x):
-        y = self.layer(x); a = time.time() + time.time()  # expect: MP103 `time.time()`, MP103 `time.time()`#2
+        y = self.layer(x); a = time.time() + time.time()  # expect: MP103 `time.time()`
         return y * a
 
 

@@ -14,7 +14,7 @@ class Mixup(nn.Module):
 
     def forward(self, x):
         weight = np.random.beta(0.2, 0.2)
-        order = RNG.permutation(x.shape[0])  # expect: MP103 `RNG.permutation(x.shape[0])`
+        order = RNG.permutation(x.shape[0])
         return self.layer(x) * weight + len(order)
 
 

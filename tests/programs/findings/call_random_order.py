@@ -11,9 +11,9 @@ class Shuffled(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
 
-    def forward(self, x):  # expect: MP201 `def forward`
+    def forward(self, x):
         order = [0, 1, 2]
-        random.shuffle(order)
+        random.shuffle(order)  # expect: MP201 `random.shuffle(order)`
         for i in order:
             x = self.layers[i](x)
         return x

@@ -14,7 +14,7 @@ class Net(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x):
-        log.write(f"batch of {x.shape[0]}\n")  # expect: MP113 `log.write(f"batch of {x.shape[0]}\n")`
+        log.write(f"batch of {x.shape[0]}\n")
         sys.stderr.flush()  # expect: MP113 `sys.stderr.flush()`
         return self.layer(x)
 

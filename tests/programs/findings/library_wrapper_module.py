@@ -1,4 +1,4 @@
-"""A library's module that times the user's: the region is the library's, its finding at the user's call."""
+"""A library's module that times the user's: the region is the library's, and clocks around it are no finding."""
 
 import torch
 from tinyvision import Timed
@@ -7,4 +7,4 @@ from torch import nn
 torch.manual_seed(0)
 model = Timed(nn.Linear(4, 4))
 for _ in range(2):
-    model(torch.randn(2, 4))  # expect: MP103 `model(torch.randn(2, 4))`
+    model(torch.randn(2, 4))

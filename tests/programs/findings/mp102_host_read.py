@@ -14,8 +14,8 @@ class Net(nn.Module):
         h = self.layer(x)
         bucket = int(h.abs().mean() > 0.1)
         self.histogram[bucket] += 1  # expect: MP102 `self.histogram[bucket]`
-        rows = h.detach().numpy()  # expect: MP102 `h.detach().numpy()`
-        return h * rows.shape[1] * float(rows[0, 0])
+        rows = h.detach().numpy()
+        return h * rows.shape[1] * float(rows[0, 0])  # expect: MP102 `h * rows.shape[1] * float(rows[0, 0])`
 
 
 torch.manual_seed(0)

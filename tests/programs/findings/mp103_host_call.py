@@ -14,12 +14,12 @@ class Stack(nn.Module):
         self.seconds = 0.0
 
     def forward(self, x):
-        start = time.perf_counter()  # expect: MP103 `time.perf_counter()`
+        start = time.perf_counter()
         for block in self.blocks:
             if random.random() < 0.2:
                 continue
             x = block(x).relu()
-        self.seconds += time.perf_counter() - start  # expect: MP103 `time.perf_counter()`
+            self.seconds += time.perf_counter() - start  # expect: MP103 `time.perf_counter()`
         return x
 
 

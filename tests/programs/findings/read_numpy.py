@@ -12,8 +12,8 @@ class Net(nn.Module):
 
     def forward(self, x):
         y = self.layer(x)
-        spread = np.std(y.detach().cpu().numpy())  # expect: MP102 `y.detach().cpu().numpy()`
-        return y / (1.0 + float(spread))
+        spread = np.std(y.detach().cpu().numpy())
+        return y / (1.0 + float(spread))  # expect: MP102 `y / (1.0 + float(spread))`
 
 
 torch.manual_seed(0)
