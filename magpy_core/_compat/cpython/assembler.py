@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dis
 import opcode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -24,8 +24,8 @@ EXTENDED_ARG: int = dis.opmap["EXTENDED_ARG"]
 
 
 _SIZES: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
-_CACHES: Sequence[int] = [_SIZES.get(name, 0) for name in dis.opname] if isinstance(_SIZES, dict) else _SIZES
-"""The number of inline cache units after each opcode (3.13 stores them by name)."""
+_CACHES: Sequence[int] = [_SIZES.get(name, 0) for name in dis.opname] if isinstance(_SIZES, Mapping) else _SIZES
+"""The number of inline cache units after each opcode (3.13 stores them by name, 3.15 in a mapping that is no dict)."""
 _JUMPS = frozenset(dis.hasjrel)
 _BACKWARD = frozenset(op for name, op in dis.opmap.items() if "BACKWARD" in name or name == "END_ASYNC_FOR")
 """Relative jumps to what is above. From 3.14 on, END_ASYNC_FOR names the END_SEND of its loop in the same way (for
