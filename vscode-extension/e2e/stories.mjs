@@ -493,6 +493,7 @@ export async function keepsFindingsOnReload(window, { workspace }) {
   await (await window.problem("MP101", `Ln ${lineOf(workspace, TINY, TINY_BREAK)}, `)).waitFor();
   writeFileSync(join(workspace, TINY), program);
   await window.palette("MagPy: Clear Findings");
+  await window.status(/^\s*MagPy\s*$/); // the server has done so
   await reload(window);
   await window.status(/^\s*MagPy\s*$/);
 }
