@@ -51,6 +51,7 @@ _ALONE, _HELD = 6, 7
 _BEAT, _CPU, _SAVES, _AWAITED, _TEXT = slice(8, 16), slice(16, 24), slice(24, 32), slice(32, 40), 40
 _RUNNING, _DONE, _FAILED = 1, 2, 3
 _TO_CLEAN_UP_S = 1.0  # C++ compilers remove what they have half written
+_UNLIMITED = (1 << 63) / 1e6
 _MOST_PLACES = 8  # of a path: the page has to hold them
 _NAP_S = 0.02  # between two looks whether a compilation has ended
 
@@ -99,10 +100,10 @@ class Compilation:
     """One piece of work in a separate process. ``seconds``: the program's time that it could have saved so far; ``size``:
     the number of operations to compile, to which the work is about proportional: equal ones count once; ``calls``: all of
     them; ``saves``: of each second that the program runs, the part that the compiled code is sure to save, as far as its
-    calls have shown."""
+    calls have shown. ``improves``: other compiled code serves meanwhile, so that what it could save is not known."""
 
-    def __init__(self, size: int = 1, calls: int = 0) -> None:
-        self._size, self._calls = size, calls or size
+    def __init__(self, size: int = 1, calls: int = 0, *, improves: bool = False) -> None:
+        self._size, self._calls, self._improves = size, calls or size, improves
         self._page: mmap.mmap | None = None
         self._result: Result | None = None
         self._starter = 0
@@ -136,7 +137,8 @@ class Compilation:
 
     def _tell(self, page: mmap.mmap) -> None:
         """The process decides by it what it may take from the program."""
-        page[_SAVES], page[_AWAITED] = _millionths(self.saves), _millionths(self.seconds)
+        page[_SAVES] = _millionths(self.saves)
+        page[_AWAITED] = _millionths(_UNLIMITED if self._improves else self.seconds)
 
     @property
     def is_wanted(self) -> bool:
@@ -232,9 +234,9 @@ class Queue:
         self._all: LiveObjects[Compilation] = LiveObjects()
         self._lock = threading.Lock()
 
-    def add(self, size: int = 1, calls: int = 0) -> Compilation:
+    def add(self, size: int = 1, calls: int = 0, *, improves: bool = False) -> Compilation:
         """As `Compilation`."""
-        compilation = Compilation(size, calls)
+        compilation = Compilation(size, calls, improves=improves)
         self._all.add(compilation)
         return compilation
 

@@ -357,7 +357,8 @@ class CompiledGraphs:
         segment = self._structure.segments[index]
         if (compilation := self._compilations.get((index, stage))) is None:
             self._refuse(segment, inputs)
-            compilation = self._compilations[index, stage] = background.QUEUE.add(_kinds(segment), len(segment.nodes))
+            sizes = _kinds(segment), len(segment.nodes)
+            compilation = self._compilations[index, stage] = background.QUEUE.add(*sizes, improves=stage > 0)
             weakref.finalize(self, compilation.cancel).atexit = False
 
         def work() -> bool:

@@ -342,6 +342,19 @@ def test_what_will_not_save_its_cost_is_stopped_and_holds_up_nobody(monkeypatch:
     assert not rare.is_held
 
 
+def test_better_code_is_compiled_although_no_call_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work() -> None:
+        end = time.process_time() + 2 * LIMITS.alone_after
+        while time.process_time() < end:
+            pass
+
+    monkeypatch.setattr(background.Waits, "seconds", lambda self: None)  # all that it uses counts
+    queue = Queue(most=1)
+    better = queue.add(improves=True)
+    until(lambda: queue.poll(better, work))
+    assert better.state == "done" and not better.is_held
+
+
 def test_what_is_being_compiled_pays_in_a_run_that_is_long_enough() -> None:
     queue = Queue(most=1)
     one = queue.add(100, 100)
