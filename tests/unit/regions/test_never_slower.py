@@ -403,7 +403,7 @@ def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return CompiledGraph(run, guards=["L[0].size()[0] < 6"]) if tuning.mode == "max" else made
 
-    def add(size: int = 1, calls: int = 0) -> background.Compilation:
+    def add(size: int = 1, calls: int = 0, *, improves: bool = False) -> background.Compilation:
         added.append(background.Compilation())
         return added[-1]
 
