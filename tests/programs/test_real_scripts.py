@@ -33,7 +33,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @dataclass(frozen=True)
 class Expected:
-    """``served``: regions, and how many of their calls a capture serves at least, in all lines of the script together.
+    """``served``: regions, and how many of their calls a capture serves at least, in all lines of the script together: those
+    that comparing with eager mode can't take from it, however long it takes.
 
     ``findings``: what is shown by default, as code and line, and why a user would act on it.
     """
@@ -65,9 +66,9 @@ EXPECTED = {
         {("MP201", "optimizer.step(closure)"): "yes: a closure that is defined once needs one capture"},
     ),
     "mnist": Expected({"training loop of train": 24, "model: Net": 5}),
-    "imagenet": Expected({"training loop of train": 14, "model: ResNet": 8}),
+    "imagenet": Expected({"training loop of train": 7, "model: ResNet": 8}),
     "forward_forward": Expected({"training loop of Layer.train": 70, "layer: Layer": 12}),
-    "graph_network": Expected({"train_iter": 40}),
+    "graph_network": Expected({"train_iter": 25}),
     "hogwild": Expected({"model: Net": 0}, {("MP909", "import argparse"): TOO_FEW}),
     "reinforce": Expected({"policy: Policy": 700, "model: Policy": 130}),
     "hf_trainer": Expected({"BertForSequenceClassification": 80, "AdamW": 18}),
