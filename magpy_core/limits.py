@@ -198,6 +198,9 @@ class Limits:
     )
     kept_reports: int = _limit(2**26, "bytes of reports", "of the last run in each folder; the oldest are removed")
     kept_differences: int = _limit(2**30, "bytes", "of files that runs have written; the oldest are removed")
+    verify_tries: int = _limit(
+        8, "calls", "that take another path, before compiled code of this one is used without having been compared"
+    )
     verify_memory: float = _limit(0.1, "of the free memory", "that copies of what a graph writes may take")
 
     # -- comparing whole runs of a program (runner/recorder.py, runner/working_copy.py, verification/runs)

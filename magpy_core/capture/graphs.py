@@ -8,7 +8,7 @@ import re
 import threading
 import time
 import weakref
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -143,6 +143,9 @@ class CompiledGraphs:
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
         self.stored = StoredSegments(settings.is_known_slower)
         self.verdicts: dict[int, Verdict] = {}  # by segment: how its code compared with eager mode
+        # by segment: code that could not be compared in a call whose data took another path, and in how many it could not
+        self._unproven: dict[int, Callable[[list[Any]], Any]] = {}
+        self._undecided: Counter[int] = Counter()
         self.samples: list[Sample] = []  # of later calls
         self.awaited = Awaited()
         self.compile_seconds: float | None = None
@@ -185,11 +188,12 @@ class CompiledGraphs:
             if isinstance(fn, _Stub):
                 if in_cuda_graph():
                     raise NotReady
-                compiled = self._compiled(index, tuple(inputs), 0)
+                compiled = self._unproven.get(index) or self._compiled(index, tuple(inputs), 0)
                 if compiled is None:
                     raise NotReady
                 is_final = self._stages[index] == self.last_stage
                 self._verify(index, compiled, inputs)
+                self._unproven.pop(index, None)
                 fn = compiled if is_final else _Improving(self, index, compiled)
                 if (every := self._settings.verify.every) and self._settings.backend == "inductor":
                     fn = _Sampled(self, index, fn, every)
@@ -226,7 +230,7 @@ class CompiledGraphs:
 
     def _verify(self, index: int, fn: Callable[[list[Any]], Any], inputs: Sequence[Any]) -> None:
         """Compares ``fn``, compiled code of segment ``index``, with eager mode. Raises CaptureFailed if they differ by more
-        than rounding explains: then nothing has run but copies."""
+        than rounding explains, and NotReady if the data takes another path in this call: then nothing has run but copies."""
         stage = self._stages[index] - 1
         plan = self._settings.verify
         if not plan.first or self._settings.backend != "inductor":
@@ -236,6 +240,10 @@ class CompiledGraphs:
             return
         verdict = self._compared(index, fn, inputs)
         self._settings.differences.on_verified(verdict.seconds)
+        if verdict.is_undecided and not stage and self._undecided[index] < LIMITS.verify_tries:
+            self._undecided[index] += 1
+            self._unproven[index] = fn
+            raise NotReady
         if verdict.difference is None or not stage:  # better code that is wrong is not used
             self.verdicts[index] = verdict
         self._refuse_wrong(index, stage, verdict, inputs)
@@ -262,6 +270,8 @@ class CompiledGraphs:
             if first is not None:
                 segment = self._structure.segments[index]
                 first.look(verdict, _module(segment, tuple(inputs)), inputs, self._settings.step() + 1)
+                return
+            if verdict.is_undecided:
                 return
             self.samples.append(Sample(self._settings.step(), index, verdict))
             if len(self.samples) > LIMITS.most_samples:

@@ -271,15 +271,19 @@ class Operation:
                 self.ops.writes.check_layout(self.name if version >= 0 else "out", tensor, self.tensors)
 
     def _number_read(self, node: torch.fx.Node, result: Any) -> Any:
-        ops = self.ops
-        sym = Sym("node", node, (), result)
-        if self.name != "__index__" and ops.host.gives_number_to_program(self.tensors[0]):
-            if type(result) is int and (source := self._source_at_entry()) is not None:
-                ops.graph.erase_node(node)
-                return ops.host.number_at_entry(source, result)
-            return ops.scalars.bind(result, sym)
-        ops.host.branch(sym, result, "item")
-        return result
+        ops, tensor = self.ops, self.tensors[0]
+        sym, is_shown = Sym("node", node, (), result), ops.host.shows_number(tensor)
+        if self.name == "__index__" or not (is_shown or ops.host.gives_number_to_program(tensor)):
+            ops.host.branch(sym, result, "item")
+            return result
+        if type(result) is int and (source := self._source_at_entry()) is not None:
+            ops.graph.erase_node(node)
+            number: Any = ops.host.number_at_entry(source, result)
+        else:
+            number = ops.scalars.bind(result, sym)
+        if is_shown:
+            ops.host.show_number(tensor, number)
+        return number
 
     def _source_at_entry(self) -> Source | None:
         """Of the tensor whose number is read, if that is an input on the CPU that nothing has written: compilers need

@@ -148,9 +148,13 @@ def holds_one_number(tensor: Any) -> bool:
 
 
 def text(ops: OperatorGraph, tensor: torch.Tensor, node: torch.fx.Node, result: Any) -> Any:
-    """``f"{tensor}"`` of a tensor that holds one number: guard on the number."""
+    """``f"{tensor}"`` of a tensor that holds one number: guard on the number, if the text can't vary with it."""
     number = tensor.detach().item()
-    ops.host.branch(ops.read_number(ops.graph.call_method("detach", (node,)), number), number, "item")
+    sym = ops.read_number(ops.graph.call_method("detach", (node,)), number)
+    if ops.host.shows_number(tensor):
+        ops.host.show_number(tensor, ops.scalars.bind(number, sym))
+    else:
+        ops.host.branch(sym, number, "item")
     return result
 
 

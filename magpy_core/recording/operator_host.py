@@ -54,6 +54,8 @@ class OperatorHost:
         self.is_plain_array = context.arrays.is_plain_array
         self.share_array = context.arrays.mark_shared
         self.gives_number_to_program = context.stack.reads_number_of
+        self.shows_number = context.varying_texts.shows
+        self.show_number = context.varying_texts.show
         self._written_inside: set[str] = set()
 
     @property

@@ -1,5 +1,6 @@
 """VaryingTexts: texts with numbers in them that vary are symbolic, too: they may be moved, stored, printed and returned, and
-replay makes them again. Code that needs the exact text guards the numbers in it.
+replay makes them again. Code that needs the exact text guards the numbers in it. A tensor of one number is formatted as its
+number is: `f"{loss:.4f}"`.
 
 Key type: VaryingTexts.
 """
@@ -8,13 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import field
 from functools import partial
 from types import BuiltinFunctionType, GeneratorType
 from typing import Any
 
+import torch
+
 from magpy_core._compat.cpython.fresh import supports_fresh_text
 from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph import texts
+from magpy_core.opgraph.reads import holds_one_number
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
@@ -27,7 +32,10 @@ _CONVERTS = ((str, "s"), (repr, "r"), (ascii, "a"))
 
 
 class VaryingTexts(Tracker):
-    """Handles texts that are made of symbols."""
+    """Handles texts that are made of symbols. ``_shown``: the tensors whose numbers the text that is being made shows, by
+    their ids, and the numbers as soon as they have been read."""
+
+    _shown: dict[int, tuple[torch.Tensor, Any]] = field(default_factory=dict, init=False)
 
     def varies(self, value: Any) -> bool:
         """Whether a number or a text has a symbol."""
@@ -44,6 +52,8 @@ class VaryingTexts(Tracker):
 
     def formatted(self, site: MaybeSite, value: Any, conversion: str | None, spec: Any, result: Any) -> Any:
         """The text of a formatted ``value``."""
+        if type(value) is torch.Tensor:
+            return self._of_tensors(site, partial(_formatted, spec or ""), (value,), result) if self._shown else result
         if not self.can_format(value, conversion, spec):
             return result
         return self._made(site, (texts.formatted, (value, conversion, spec or "")), result)
@@ -60,6 +70,9 @@ class VaryingTexts(Tracker):
 
     def percent(self, site: MaybeSite, template: Any, values: Any, result: Any) -> Any:
         """The text ``template % values``."""
+        if self._shown:
+            given = values if type(values) is tuple else (values,)
+            return self._of_tensors(site, partial(_percent, template), given, result)
         if not self.can_percent(template, values):
             return result
         given = values if type(values) is tuple else (values,)
@@ -67,6 +80,10 @@ class VaryingTexts(Tracker):
 
     def makes(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call is about to make a text that varies: then its result carries a symbol."""
+        if self._shown:
+            self._forget(site)
+        if self._makes_of_tensors(site, fn, args, kwargs):
+            return True
         if not self.ledger.scalars:
             return False
         made = self._of_call(fn, args, kwargs)
@@ -134,6 +151,68 @@ class VaryingTexts(Tracker):
     def _joined_values(self, site: MaybeSite, separator: str, parts: list[Any], result: Any) -> Any:
         return self._made(site, (texts.separated, (separator, *parts)), result) if self._any_varies(parts) else result
 
+    # -- of tensors ----------------------------------------------------------------------------------------------------
+
+    def takes_tensor(self, value: Any, conversion: str | None, spec: Any) -> None:
+        """``f"{value:spec}"`` of a tensor begins."""
+        if conversion is None and (spec is None or (type(spec) is str and not self.varies(spec))):
+            self._begin(partial(_formatted, spec or ""), (value,))
+
+    def takes_tensors(self, template: Any, values: Any) -> bool:
+        """Whether ``template % values``, which begins, is a text that varies with tensors."""
+        given = values if type(values) is tuple and self.refgraph.node(values) is None else (values,)
+        return type(template) is str and not self.varies(template) and self._begin(partial(_percent, template), given)
+
+    def shows(self, tensor: torch.Tensor) -> bool:
+        """Whether a number that is being read from ``tensor`` becomes part of a text that varies."""
+        return id(tensor) in self._shown
+
+    def show(self, tensor: torch.Tensor, number: Any) -> None:
+        """``number`` has the symbol of what ``tensor`` holds."""
+        self._shown[id(tensor)] = tensor, number
+
+    def _makes_of_tensors(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        made: Callable[..., _Made | None]
+        values = (*args, *kwargs.values())
+        if fn is format and not kwargs and len(args) in (1, 2) and not any(map(self.varies, args[1:])):
+            made, values = partial(_formatted, "".join(args[1:])), args[:1]
+        elif _is_format_of_text(fn) and not self.varies(fn.__self__):
+            made = partial(_filled, fn.__self__, tuple(kwargs))
+        else:
+            return False
+        if not self._begin(made, values):
+            return False
+        self.context.stack.expect(
+            lambda result: self._of_tensors(site, made, values, result), lambda: self._forget(site)
+        )
+        return True
+
+    def _begin(self, made: Callable[..., _Made | None], values: tuple[Any, ...]) -> bool:
+        """Whether tensors among ``values`` hold numbers that the text which ``made`` gives can show."""
+        self._forget(self.journal.site)
+        shown = {id(v): (v, None) for v in values if holds_one_number(v) and v.dtype is not torch.bool}
+        samples = [(0.0 if v.dtype.is_floating_point else 0) if id(v) in shown else v for v in values]
+        if not shown or made(*samples) is None:
+            return False
+        self._shown = shown
+        return True
+
+    def _forget(self, site: MaybeSite) -> None:
+        """No text is made of the numbers: they are guarded."""
+        read, self._shown = [number for _, number in self._shown.values() if number is not None], {}
+        self.context.numbers.escape_all(site, read)
+
+    def _of_tensors(
+        self, site: MaybeSite, made: Callable[..., _Made | None], values: tuple[Any, ...], result: Any
+    ) -> Any:
+        numbers = [self._shown.get(id(value), (value, value))[1] for value in values]
+        how = None if any(number is None for number in numbers) else made(*numbers)
+        if how is None:
+            self._forget(site)
+            return result
+        self._shown = {}
+        return self._made(site, how, result)
+
     # -- the text ------------------------------------------------------------------------------------------------------
 
     def _made(self, site: MaybeSite, made: _Made, result: Any) -> Any:
@@ -151,3 +230,19 @@ class VaryingTexts(Tracker):
 
     def _symbol(self, value: Any) -> Sym | None:
         return self.ledger.scalars.get(value) if type(value) in kinds.CARRYING else None
+
+
+def _is_format_of_text(fn: Any) -> bool:
+    return type(fn) is BuiltinFunctionType and type(fn.__self__) is str and fn.__name__ == "format"
+
+
+def _formatted(spec: str, value: Any) -> _Made | None:
+    return (texts.formatted, (value, None, spec)) if texts.can_format(value, None, spec) else None
+
+
+def _percent(template: str, *values: Any) -> _Made | None:
+    return (texts.percent, (template, *values)) if texts.can_percent(template, values) else None
+
+
+def _filled(template: str, names: tuple[str, ...], *values: Any) -> _Made | None:
+    return (texts.filled, (template, names, *values)) if texts.can_fill(template, names, values) else None

@@ -43,7 +43,7 @@ class Copies:
                     storages[key], tensor.storage_offset(), tensor.shape, tensor.stride()
                 )
             if noise is not None and is_noisy(tensor):
-                change = noise.noise(detached)
+                change = noise.noise.of(detached)
                 if key in self._memory:
                     if all(n > 0 or size < 2 for n, size in zip(tensor.stride(), tensor.shape, strict=True)):
                         detached.add_(change)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.condition_op import is_test
 from magpy_core._compat.torch.fx_targets import printable_targets
 from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.torch.torch_state import (
@@ -35,13 +36,16 @@ from magpy_core.verification.noise import Noisy
 class Verdict:
     """What was found in so many ``seconds``: a ``difference``; why nothing could be compared (``unchecked``); or that both
     are the same, up to rounding. ``apart``: the largest difference of an element, as a part of its tensor's largest.
-    ``losses``: the loss that the graph computes, or its only number, in eager mode and by compiled code."""
+    ``losses``: the loss that the graph computes, or its only number, in eager mode and by compiled code.
+    ``is_undecided``: nothing could be compared because the graph's writes depend on data that is not as expected in this
+    call (``backends.held_writes``): compiled code then writes nothing."""
 
     seconds: float
     difference: Difference | None = None
     unchecked: str = ""
     apart: float = 0.0
     losses: tuple[float, float] | None = None
+    is_undecided: bool = False
 
 
 def check(
@@ -99,10 +103,32 @@ def runnable(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return copy
 
 
+class _Reference:
+    """Runs a graph operator by operator. ``is_met``: whether the data was as the graph's writes expect, in the last run."""
+
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        self._module = runnable(gm)
+        graph = self._module.graph
+        tests = [node for node in graph.nodes if is_test(node)]
+        self._tests = len(tests)
+        self.is_met = True
+        if tests:
+            output = graph.output_node()
+            output.args = ((*output.args[0], *tests),)
+            self._module.recompile()
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        results = list(self._module.forward(*inputs))
+        if self._tests:
+            self.is_met = all(map(bool, results[-self._tests :]))
+            del results[-self._tests :]
+        return results
+
+
 def _checked(
     gm: torch.fx.GraphModule, compiled: Callable[[list[Any]], Any], copies: Copies, *, same_random: bool, strict: bool
 ) -> Verdict:
-    reference = runnable(gm)
+    reference = _Reference(gm)
     # a graph with a backward pass may have used up the history of what it returns
     used_up = any(node.target is torch.autograd.grad for node in gm.graph.nodes)
     live: frozenset[str] | None = None
@@ -118,7 +144,9 @@ def _checked(
     with preserve_torch_state(), no_warnings():  # the recorded call has given them
         torch.set_autocast_cache_enabled(False)  # it would keep the copies
         streams = random_streams()
-        eager = values(lambda inputs: reference.forward(*inputs), copies.made())
+        eager = values(reference, copies.made())
+        if not reference.is_met:
+            return Verdict(0.0, unchecked="its path was not taken in its first calls", is_undecided=True)
         after = random_streams()
         if not same_random and not same_streams(streams, after):
             return Verdict(0.0, unchecked="it uses other random numbers than eager mode")

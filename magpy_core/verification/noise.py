@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,13 +29,57 @@ _CONVERSIONS = frozenset(
 )
 
 
+class Noise:
+    """``generator``: of the noise. It keeps no graph and no values: the hooks of what a run computes keep it."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self._generator = generator
+
+    def of_gradient(self, gradient: torch.Tensor, summands: int) -> torch.Tensor:
+        """A gradient with noise."""
+        if not is_noisy(gradient):
+            return gradient
+        return gradient + self.of(gradient) + self._shared(gradient, summands)
+
+    def _shared(self, tensor: torch.Tensor, summands: int) -> torch.Tensor:
+        """Noise that slices share: a normalization subtracts one mean from all elements of a channel or a row, and the
+        rounding of that mean shows where the elements are summed up again."""
+        value = tensor.detach()
+        size = float(value.float().square().mean().sqrt()) if value.numel() else 0.0
+        found = torch.zeros(value.shape)
+        for dim, length in enumerate(value.shape):
+            shape = [length if one == dim else 1 for one in range(value.ndim)]
+            found += torch.rand(shape, generator=self._generator).mul_(2).sub_(1)
+        return self._of(value, found.to(value.dtype) * (size * _equal(summands) * self._eps(value)))
+
+    def of(self, tensor: torch.Tensor, units: float = 1.0) -> torch.Tensor:
+        """What is to be added to a tensor: up to so many units in the last place of each element that is no whole
+        number."""
+        value = tensor.detach()
+        random = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).mul_(2).sub_(1).to(value.dtype)
+        kind = torch.finfo(value.dtype)
+        last_places = value.abs().clamp_min_(kind.tiny) * max(kind.eps, units * self._eps(value))
+        return self._of(value, random * last_places)
+
+    @staticmethod
+    def _eps(value: torch.Tensor) -> float:
+        """Of the numbers in which it is computed: sums of short ones are in float32."""
+        return min(torch.finfo(value.dtype).eps, torch.finfo(torch.float32).eps)
+
+    @staticmethod
+    def _of(value: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        # adding a negative zero changes nothing, not even the sign of a zero
+        return torch.where(torch.isfinite(value) & (value != value.round()), noise, torch.full_like(noise, -0.0))
+
+
 class Noisy(torch.fx.Interpreter):
     """``seed``: of the noise, which takes nothing from the program's random streams."""
 
     def __init__(self, gm: torch.fx.GraphModule, seed: int) -> None:
         super().__init__(gm)
-        self._generator = torch.Generator().manual_seed(seed)
-        self._inside = NoisyInside(self._generator)
+        generator = torch.Generator().manual_seed(seed)
+        self.noise = Noise(generator)
+        self._inside = NoisyInside(generator)
 
     def run_node(self, n: torch.fx.Node) -> Any:
         with self._inside if may_look_inside(n.target) else nullcontext():
@@ -68,7 +113,7 @@ class Noisy(torch.fx.Interpreter):
             value = self.env[node]
             if node in kept or not isinstance(value, torch.Tensor) or not is_noisy(value):
                 return value
-            return value + self.noise(value, units)
+            return value + self.noise.of(value, units)
 
         return torch.fx.node.map_arg(n.args, load), torch.fx.node.map_arg(n.kwargs, load)
 
@@ -76,49 +121,14 @@ class Noisy(torch.fx.Interpreter):
         is_new = storage_key(result) not in memory
         if not is_noisy(result) or (result.requires_grad and (result.is_leaf or not is_new)) or not (is_new or writes):
             return result
-        noise = torch.full_like(result, -0.0) if exact else self.noise(result)
+        noise = torch.full_like(result, -0.0) if exact else self.noise.of(result)
         if result.requires_grad:
             result = result + noise
-            result.register_hook(lambda gradient: self._backward(gradient, summands))
+            result.register_hook(partial(self.noise.of_gradient, summands=summands))
             return result
         with torch.no_grad():
             result.add_(noise)
         return result
-
-    def _backward(self, gradient: torch.Tensor, summands: int) -> torch.Tensor:
-        if not is_noisy(gradient):
-            return gradient
-        return gradient + self.noise(gradient) + self._shared(gradient, summands)
-
-    def _shared(self, tensor: torch.Tensor, summands: int) -> torch.Tensor:
-        """Noise that slices share: a normalization subtracts one mean from all elements of a channel or a row, and the
-        rounding of that mean shows where the elements are summed up again."""
-        value = tensor.detach()
-        size = float(value.float().square().mean().sqrt()) if value.numel() else 0.0
-        found = torch.zeros(value.shape)
-        for dim, length in enumerate(value.shape):
-            shape = [length if one == dim else 1 for one in range(value.ndim)]
-            found += torch.rand(shape, generator=self._generator).mul_(2).sub_(1)
-        return self._of(value, found.to(value.dtype) * (size * _equal(summands) * self._eps(value)))
-
-    def noise(self, tensor: torch.Tensor, units: float = 1.0) -> torch.Tensor:
-        """What is to be added to a tensor: up to so many units in the last place of each element that is no whole
-        number."""
-        value = tensor.detach()
-        random = torch.rand(value.shape, generator=self._generator, dtype=torch.float32).mul_(2).sub_(1).to(value.dtype)
-        kind = torch.finfo(value.dtype)
-        last_places = value.abs().clamp_min_(kind.tiny) * max(kind.eps, units * self._eps(value))
-        return self._of(value, random * last_places)
-
-    @staticmethod
-    def _eps(value: torch.Tensor) -> float:
-        """Of the numbers in which it is computed: sums of short ones are in float32."""
-        return min(torch.finfo(value.dtype).eps, torch.finfo(torch.float32).eps)
-
-    @staticmethod
-    def _of(value: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        # adding a negative zero changes nothing, not even the sign of a zero
-        return torch.where(torch.isfinite(value) & (value != value.round()), noise, torch.full_like(noise, -0.0))
 
 
 def _name(node: torch.fx.Node) -> str:

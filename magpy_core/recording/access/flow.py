@@ -153,7 +153,11 @@ class Flow(Tracker):
         self.journal.site = site
         self.context.numbers.escape_texts(site, spec)
         is_kept = site.opname == "BUILD_INTERPOLATION"  # in a template string, which shows the number itself
-        if is_a(value, torch.Tensor) or (not is_kept and self.context.varying_texts.can_format(value, site.name, spec)):
+        if is_a(value, torch.Tensor):
+            if not is_kept:
+                self.context.varying_texts.takes_tensor(value, site.name, spec)
+            return
+        if not is_kept and self.context.varying_texts.can_format(value, site.name, spec):
             return
         self.context.numbers.escape_all(site, value)
         self.context.arguments.read(site, (value,), {})

@@ -45,6 +45,8 @@ class Operators(Tracker):
         in_place = site.name is not None and site.name.endswith("=")
         if not in_place and self.context.host_calls.operates(site, _arithmetic(site), (lhs, rhs)):
             return
+        if site.name == "%" and is_a(lhs, str) and self.context.varying_texts.takes_tensors(lhs, rhs):
+            return
         if self.context.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.context.classes.operands(site, lhs, rhs)
             return
@@ -133,6 +135,8 @@ class Operators(Tracker):
                 return
         self.journal.site = site
         if self.context.host_calls.operates(site, COMPARE[site.name or "=="], (lhs, rhs)):
+            return
+        if site.name == "%" and is_a(lhs, str) and self.context.varying_texts.takes_tensors(lhs, rhs):
             return
         if self.context.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.context.classes.operands(site, lhs, rhs)
