@@ -182,9 +182,7 @@ class VaryingTexts(Tracker):
             return False
         if not self._begin(made, values):
             return False
-        self.context.stack.expect(
-            lambda result: self._of_tensors(site, made, values, result), lambda: self._forget(site)
-        )
+        self.context.stack.expect(lambda result: self._of_tensors(site, made, values, result), lambda: self._forget(site))
         return True
 
     def _begin(self, made: Callable[..., _Made | None], values: tuple[Any, ...]) -> bool:
@@ -202,9 +200,7 @@ class VaryingTexts(Tracker):
         read, self._shown = [number for _, number in self._shown.values() if number is not None], {}
         self.context.numbers.escape_all(site, read)
 
-    def _of_tensors(
-        self, site: MaybeSite, made: Callable[..., _Made | None], values: tuple[Any, ...], result: Any
-    ) -> Any:
+    def _of_tensors(self, site: MaybeSite, made: Callable[..., _Made | None], values: tuple[Any, ...], result: Any) -> Any:
         numbers = [self._shown.get(id(value), (value, value))[1] for value in values]
         how = None if any(number is None for number in numbers) else made(*numbers)
         if how is None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import functools
 import itertools
@@ -99,6 +100,77 @@ SERVED: list[Callable[[float, int], Any]] = [
 def test_made_again(use: Callable[[float, int], Any]) -> None:
     captures, hits = pair(use).counts
     assert captures <= 1 and hits == CALLS - 1
+
+
+def of_tensors(use: Callable[[torch.Tensor, int], Any], x: Callable[[int], torch.Tensor]) -> Pair:
+    """Calls of a region that counts, and keeps what ``use`` makes of a tensor."""
+
+    def world() -> Any:
+        kept: list[Any] = []
+
+        def region(x: torch.Tensor, n: int) -> Any:
+            made = use(x.sum(), n)
+            kept.append(made)
+            return made
+
+        return region, kept
+
+    return Pair(world).calls(*[(x(i), i) for i in range(CALLS)])
+
+
+def tries_an_error(loss: torch.Tensor, n: int) -> str:
+    template = "{:.3f} {missing}"
+    with contextlib.suppress(KeyError):
+        template.format(loss)
+    return "{:.3f}".format(loss)
+
+
+OF_TENSORS: list[Callable[[torch.Tensor, int], Any]] = [
+    lambda loss, n: f"{loss} {n}",
+    lambda loss, n: f"{n}: {loss:.4f} {loss:>10.1e} {loss.detach():.2f} {loss.sqrt():.2f}",
+    lambda loss, n: f"{(loss > 3).sum():d} {100.0 * (loss > 3).float():.1f}%",
+    lambda loss, n: "{:.4f} {}".format(loss, n),
+    lambda loss, n: "{0:.2f} {0:.3f} {loss} {n:d}".format(loss, loss=loss * 2, n=n),
+    lambda loss, n: "%.4f %d" % (loss, n),
+    lambda loss, n: "%5.1f%%" % loss.detach(),
+    lambda loss, n: format(loss, ".3f") + format(loss),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True")
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("use", OF_TENSORS, ids=range(len(OF_TENSORS)))
+def test_made_again_of_tensors(use: Callable[[torch.Tensor, int], Any], gradient: bool) -> None:
+    captures, hits = of_tensors(use, lambda i: (torch.ones(2) * (i + 0.25)).requires_grad_(gradient)).counts
+    assert captures <= 2 and hits >= CALLS - 2
+
+
+OF_TENSORS_EXACT: list[Callable[[torch.Tensor, int], Any]] = [
+    tries_an_error,
+    lambda loss, n: f"{loss:.2f}" == "3.00",
+    lambda loss, n: {"{:.1f}".format(loss): 1},
+    lambda loss, n: len("%.3f" % loss),
+    lambda loss, n: list(map("{:.1f}".format, [loss, loss + 1])),
+    lambda loss, n: f"{loss > 3}" + f"{loss != loss}",
+    lambda loss, n: str(loss) + f"{loss!r}",
+    lambda loss, n: "{} {}".format(loss, [n]),
+    lambda loss, n: "{0.shape} {0:.2f}".format(loss),
+    lambda loss, n: f"{loss:{n + 5}.1f}",
+    lambda loss, n: "%s %.2f" % (loss, loss),
+    lambda loss, n: "%d" % loss,
+]
+
+
+@pytest.mark.parametrize("use", OF_TENSORS_EXACT, ids=range(len(OF_TENSORS_EXACT)))
+def test_other_texts_of_tensors(use: Callable[[torch.Tensor, int], Any]) -> None:
+    assert of_tensors(use, lambda i: torch.ones(2) * (i + 0.25)).region.calls == CALLS
+
+
+def test_texts_of_whole_numbers_in_tensors() -> None:
+    pair = of_tensors(
+        lambda total, n: f"{total} {total:04d}" + "%d" % total + "%.1f" % total, lambda i: torch.tensor([i, 2])
+    )
+    assert pair.region.hits > 0
 
 
 def opened(value: float, n: int) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import operator
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import torch
 from torch import fx
 
+from magpy_core._compat.torch.condition_op import holds
 from magpy_core.limits import LIMITS
 from magpy_core.verification import Difference, check
 from magpy_core.verification.difference import Values, difference
@@ -481,3 +484,39 @@ def test_the_loss_is_what_the_backward_pass_begins_with() -> None:
     found = check(traced(other), lambda given: (given[0] * 2, given[0].sum() + 1.0), (X,), (), same_random=True)
     assert found.losses == pytest.approx((X.sum().item(), X.sum().item() + 1.0), rel=1e-5)
     assert check(traced(softmax), lambda given: (softmax(*given),), (X,), (), same_random=True).losses is None
+
+
+def expecting(x: torch.Tensor) -> fx.GraphModule:
+    """``x.add_(1)``, which is only to be done if ``x.sum()`` is 0."""
+    graph = fx.Graph()
+    given = graph.placeholder("x")
+    total = graph.call_method("sum", (given,))
+    holds(graph, [total], lambda value: value.item() == 0, "the sum is 0")
+    graph.output((graph.call_method("add_", (given, 1)),))
+    return fx.GraphModule({}, graph)
+
+
+def test_nothing_is_compared_in_a_call_whose_writes_are_held() -> None:
+    def held(given: list[Any]) -> Any:
+        return (given[0].add_(1) if given[0].sum() == 0 else given[0] + 1,)
+
+    for start, is_undecided in ((0.0, False), (1.0, True)):
+        x = torch.full((2,), start)
+        verdict = check(expecting(x), held, (x,), (0,), same_random=True)
+        assert (
+            verdict.is_undecided is is_undecided and verdict.difference is None and bool(verdict.unchecked) is is_undecided
+        )
+    x = torch.zeros(2)
+    assert check(expecting(x), lambda given: (given[0] + 1,), (x,), (0,), same_random=True).difference is not None
+
+
+def test_a_noisy_run_keeps_no_graph_alive() -> None:
+    gm = traced(lambda x, w: torch.tanh(x @ w).square().mean())
+    noisy = Noisy(gm, 1)
+    (result,) = noisy.run(X, W.clone().requires_grad_())
+    assert result.requires_grad
+    graph = weakref.ref(noisy)
+    del noisy
+    gc.collect()
+    assert graph() is None, "the hooks of its results hold it"
+    result.backward()
