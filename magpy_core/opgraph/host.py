@@ -50,6 +50,9 @@ class Host(Protocol):
     def gives_tensor(self, value: Any, /) -> bool:
         """Whether this is an array of which a tensor can be made before the graph runs."""
 
+    def index_of_array(self, value: Any, /) -> torch.Tensor | None:
+        """An input of the graph with the same indices as this array of them; None if it is none, or can't be one."""
+
     def tensor_of_array(self, fn: Any, array: Any, options: dict[str, Any], tensor: Any, /) -> Any: ...
     def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None: ...
     def begin(self, step: Callable[..., Any], *args: Any) -> Any:

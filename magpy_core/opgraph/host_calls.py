@@ -89,6 +89,8 @@ STORED = HostCall(lambda array, value, *key: _stored(array, value, key), "stored
 """An array with another number at one place."""
 TO_ARRAY = HostCall(operator.methodcaller("numpy"), "numpy")
 BOUNDS = HostCall(slice, "slice")
+INDICES = HostCall(lambda array: array, "indices")
+"""An array of indices, whose shape does not vary."""
 PLACES = HostCall(lambda *places: places, "places")
 LISTED = HostCall(lambda *values: list(values), "listed")
 """A list of these elements."""

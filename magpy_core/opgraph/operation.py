@@ -34,10 +34,11 @@ _PYTHON_DTYPES: dict[Any, torch.dtype] = {
 
 
 class Arguments:
-    """Converts the arguments of one operation. ``varying``: the symbolic scalars among them, with their current values."""
+    """Converts the arguments of one operation. ``varying``: the symbolic scalars among them, with their current values.
+    ``places``: what is in the brackets of a subscription."""
 
-    def __init__(self, ops: OperatorGraph) -> None:
-        self.ops = ops
+    def __init__(self, ops: OperatorGraph, places: Any = None) -> None:
+        self.ops, self._places = ops, places if type(places) is tuple else (places,)
         self.varying: list[tuple[Sym, Any]] = []
 
     @property
@@ -81,6 +82,8 @@ class Arguments:
         if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
             return f"{value.__module__}.{value.__name__}"
         if kinds.holds_memory(type(value)):
+            if any(value is place for place in self._places) and (index := self.ops.host.index_of_array(value)) is not None:
+                return self.ops.inputs.node(index)
             if self.ops.host.graph_incomplete:  # a refused call may have created it
                 raise Unsupported("", "")
             raise Unsupported("MP105", fns.OUTSIDE_ARRAY, hint=fns.OUTSIDE_ARRAY_HINT)
@@ -139,7 +142,7 @@ class Operation:
         numbers = [t for t in numbers_among(name, tensors) if id(t) not in out and ops.is_data(t)]
         versions = [(t, -1 if id(t) in out else t._version) for t in tensors if not t.is_inference()]
         takes_number = any(map(ops.is_data, sizes_among(name, args, kwargs)))
-        given = Arguments(ops)
+        given = Arguments(ops, args[1] if name in _NODE_TARGETS and len(args) > 1 else None)
         fx_args = tuple(given.convert(a) for a in args)
         fx_kwargs = {k: given.convert(v) for k, v in kwargs.items()}
         in_place = fns.writes_in_place(name) or "out" in kwargs

@@ -60,7 +60,8 @@ def _from_data(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dic
         return None
     if ops.host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
         return _of_array(ops, args, kwargs, share=name != "tensor")
-    if len(args) == 1 and set(kwargs) <= {"dtype"} and ops.host.gives_tensor(args[0]):
+    on_cpu = kwargs.get("device") in (None, "cpu", torch.device("cpu"))
+    if len(args) == 1 and set(kwargs) <= {"dtype", "device"} and on_cpu and ops.host.gives_tensor(args[0]):
         return partial(ops.host.tensor_of_array, getattr(torch, name), args[0], kwargs)
     if kwargs.get("dtype") is None and _has_numpy_number(args[0]):
         raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Pass `dtype=`.")

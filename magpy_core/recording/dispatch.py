@@ -174,16 +174,10 @@ class Dispatch(Tracker):
         if fn.__name__ == "from_numpy" and len(args) == 1 and self.context.arrays.is_plain_array(args[0]):
             self.context.constructors.from_array(site, args[0])
             self.context.arrays.mark_shared(args[0])
-        elif (
-            fn is torch.from_numpy
-            and len(args) == 1
-            and not self.ledger.ops.op_depth
-            and self.context.array_values.gives_tensor(args[0], site)
-        ):
-            made = functools.partial(self.context.array_values.tensor_made, fn, args[0], {})
-            self.context.stack.expect(made, lambda: self.context.arrays.refuse_outside(site))
         elif fn.__name__ == "from_numpy" and not self.ledger.ops.op_depth:
-            self.context.arrays.refuse_outside(site)
+            makes = fn is torch.from_numpy and len(args) == 1
+            if not makes or not self.context.array_values.makes_tensor(fn, args[0], {}, site):
+                self.context.arrays.refuse_outside(site)
         elif bound_object(fn) is None:
             self.context.native.call(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):

@@ -50,7 +50,6 @@ class OperatorHost:
         self.refuse = self.journal.refuse
         self.branch = context.decisions.branch
         self.escape = context.numbers.escape
-        self.paused = context.pauses.paused
         self.is_plain_array = context.arrays.is_plain_array
         self.share_array = context.arrays.mark_shared
         self.gives_number_to_program = context.stack.reads_number_of
@@ -69,6 +68,9 @@ class OperatorHost:
     @property
     def site(self) -> Any:
         return self.journal.site
+
+    def paused(self) -> bool:
+        return self.context.pauses.paused() or self.context.array_values.is_making_tensor
 
     @property
     def is_given_up(self) -> bool:
@@ -91,6 +93,9 @@ class OperatorHost:
 
     def gives_tensor(self, value: Any) -> bool:
         return is_array(value) and self.context.array_values.gives_tensor(value, self.journal.site)
+
+    def index_of_array(self, value: Any) -> torch.Tensor | None:
+        return self.context.array_values.index_made(value, self.journal.site) if is_array(value) else None
 
     def tensor_of_array(self, fn: Any, array: Any, options: dict[str, Any], tensor: Any) -> Any:
         return self.context.array_values.tensor_made(fn, array, options, tensor)

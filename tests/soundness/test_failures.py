@@ -160,8 +160,9 @@ def _tier(share: int) -> list[pytest.MarkDecorator]:
 
 @pytest.mark.parametrize("share", [pytest.param(share, marks=_tier(share)) for share in range(SHARES)])
 def test_an_error_anywhere(share: int) -> None:
-    """In a process of its own: what puts the monitor's own marks back is made to fail, too."""
-    with multiprocessing.get_context("fork").Pool(1) as pool:
+    """In a process of its own, as what puts the monitor's own marks back is made to fail, too. It is no fork of this one, in
+    which other tests may have started OpenMP's threads."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
         problems, raised = pool.apply(inject, (share,))
     assert not problems, "\n".join(problems)
     assert raised > 40

@@ -118,7 +118,7 @@ def _tier(mode: str, share: int) -> Any:
     ("mode", "share"), [_tier(mode, i) for mode in ("run", "check", "background") for i in range(SHARES)]
 )
 def test_an_error_anywhere(mode: str, share: int) -> None:
-    with multiprocessing.get_context("fork").Pool(1) as pool:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
         problems, raised = pool.apply(inject, (mode, share))
     assert not problems, "\n".join(problems)
     assert raised > (10 if mode == "check" else 30)

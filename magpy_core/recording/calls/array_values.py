@@ -5,6 +5,7 @@ from them. Replay computes it again. Key type: ArrayValues.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,9 @@ from magpy_core.guards import kinds as guard
 from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.functions import opaque_hint, opaque_read
 from magpy_core.opgraph.host_calls import STORED, TO_ARRAY, HostCall
+from magpy_core.opgraph.recorder import unrecorded
 from magpy_core.opgraph.scalars import Sym
+from magpy_core.recording.call_stack import Call
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.arrays import are_separate, array_text, is_array, owner_of
@@ -31,7 +34,8 @@ _MOST_LISTED = 512  # numbers of one list
 
 @dataclass
 class _Array:
-    """``is_fixed``: guards fix its shape."""
+    """``is_fixed``: guards fix its shape. ``index``: an input of the graph with the same numbers, with which tensors have
+    been indexed."""
 
     value: Any
     sym: Sym
@@ -40,6 +44,9 @@ class _Array:
     node: Node | None = None
     is_stale: bool = False
     """Whether its memory has been written since: what it is computed from is not what it shows."""
+    is_shared: bool = False
+    """Whether a tensor may show its memory: then nothing is stored into it."""
+    index: torch.Tensor | None = None
 
 
 class ArrayValues(Tracker):
@@ -48,6 +55,7 @@ class ArrayValues(Tracker):
     _held: dict[int, _Array] = field(default_factory=dict, init=False)  # by id
     _of_tensors: list[tuple[torch.Tensor, int, MaybeSite]] = field(default_factory=list, init=False)  # with their versions
     _tensors: list[tuple[torch.Tensor, MaybeSite]] = field(default_factory=list, init=False)  # made of arrays
+    _making: Call | None = field(default=None, init=False)
 
     def sym(self, value: Any, site: MaybeSite) -> Sym | None:
         """The symbol of an array; None if its numbers can't vary."""
@@ -111,14 +119,44 @@ class ArrayValues(Tracker):
         """``torch.from_numpy(array)`` and the like have returned ``tensor``: it is an input of the graph, and is made again
         before it."""
         held = self._held[id(array)]
+        self._input_made(fn, held, options, tensor)
+        held.is_shared = held.is_shared or fn is not torch.tensor
+        return tensor
+
+    def _input_made(self, fn: Any, held: _Array, options: dict[str, Any], tensor: torch.Tensor) -> None:
         root = self.sources.const(fn, f"torch.{fn.__name__}")
-        key = held.sym, tuple(options.items())
-        source = self.sources.make("computed", root, key)
+        source = self.sources.make("computed", root, (held.sym, tuple(options.items())))
         self.refgraph.read(source, guard.TENSOR, type(tensor), self.journal.site)
         self.refgraph.add(tensor, source)
         self._tensors.append((tensor, held.site))
-        held.is_stale = True  # the tensor may share its memory
-        return tensor
+
+    def index_made(self, array: Any, site: MaybeSite) -> torch.Tensor | None:
+        """``x[array]``, which torch converts to a tensor of indices: it is an input of the graph. None for masks, whose shape
+        varies, and for arrays that can't be an input."""
+        if array.dtype.kind != "i" or not self.gives_tensor(array, site):
+            return None
+        held = self._held[id(array)]
+        if held.index is None:
+            with unrecorded(self.ledger.ops):
+                held.index = torch.tensor(array, dtype=torch.int64)
+            self._input_made(torch.tensor, held, {"dtype": torch.int64}, held.index)
+        return held.index
+
+    def makes_tensor(self, fn: Any, array: Any, options: dict[str, Any], site: MaybeSite) -> bool:
+        """Whether the result of the call that begins, which is that of ``fn(array, **options)``, will be an input of the
+        graph."""
+        if not self.gives_tensor(array, site):
+            return False
+        made = partial(self.tensor_made, fn, array, options)
+        self.context.stack.expect(made, lambda: self.context.arrays.refuse_outside(site))
+        self._making = self.context.stack.frames[-1] if self.context.stack.frames else None
+        return True
+
+    @property
+    def is_making_tensor(self) -> bool:
+        """Whether that call is in progress: what it does to the new tensor is no operation of the graph."""
+        frames = self.context.stack.frames
+        return self._making is not None and bool(frames) and frames[-1] is self._making
 
     def gives_tensor(self, value: Any, site: MaybeSite) -> bool:
         """Whether a tensor made of an array can be an input of the graph: its numbers are known before the graph runs."""
@@ -134,6 +172,8 @@ class ArrayValues(Tracker):
         if not array.flags.writeable or len(places) != len(shape) or not all(type(k) is int for k in places):
             return False
         if not _fits(value, array.dtype) or not all(-n <= k < n for k, n in zip(places, shape, strict=True)):
+            return False
+        if any(other.is_shared and owner_of(other.value) is owner_of(array) for other in self._held.values()):
             return False
         syms = tuple(scalars.get(k) or k for k in places)
         if any(isinstance(sym, Sym) and not sym.on_host for sym in syms):

@@ -64,6 +64,8 @@ class ClassCalls(Tracker):
 
     def _tensor(self, site: MaybeSite, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.context.stack.torch = None
+        if self.context.constructors.makes_of_array(site, cls, args, kwargs):
+            return
         self.context.arguments.read(site, args, kwargs)
         if cls is torch.Tensor or type(cls) is _TENSOR_TYPE:
             self.context.constructors.constructor_call(site, cls, args, kwargs)

@@ -13,7 +13,7 @@ from typing import Any
 from magpy_core._compat.cpython.temporaries import Place, taker_of
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.events import MaybeSite, Site
-from magpy_core.opgraph.host_calls import BOUNDS, ELEMENT, EXTENDED, LISTED, PLACES, SLICED, called
+from magpy_core.opgraph.host_calls import BOUNDS, ELEMENT, EXTENDED, INDICES, LISTED, PLACES, SLICED, called
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym
 from magpy_core.recording.calls.array_values import METHODS
 from magpy_core.recording.tracker import Tracker
@@ -132,6 +132,10 @@ class HostCalls(Tracker):
         if type(key) is slice:
             bounds = tuple(self._part(one, site, parts) for one in (key.start, key.stop, key.step))
             return self.ledger.scalars.call(BOUNDS, bounds, key)
+        if type(key) is list or is_array(key):
+            sym = self._part(key, site, parts)
+            keeps = is_array(key) and key.dtype.kind in "iu" and self.context.array_values.is_fixed(key)
+            return self.ledger.scalars.call(INDICES, (sym,), None) if keeps else sym
         if type(key) is not int:
             raise _Unknown
         return self._part(key, site, parts)
@@ -286,6 +290,8 @@ def _keeps_shape(fn: Any, syms: tuple[Any, ...]) -> bool:
 
 def _varies(place: Any) -> bool:
     if not isinstance(place, Sym):
+        return False
+    if place.kind == "call" and place.payload is INDICES:
         return False
     return place.kind != "call" or place.payload not in (PLACES, BOUNDS) or any(map(_varies, place.args))
 

@@ -14,6 +14,7 @@ from magpy_core.knowledge.torch_functions import CPU_TENSOR_TYPES
 from magpy_core.monitor.events import MaybeSite
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.tracker import Tracker
+from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.kinds import is_a
 
 _CPU = torch.device("cpu")
@@ -44,6 +45,15 @@ class Constructors(Tracker):
             self.from_array(site, args[0], dtype)
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
             self.context.one_node.apply(site, torch.ops.aten.alias.default, args, {})
+
+    def makes_of_array(self, site: MaybeSite, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether this is ``torch.FloatTensor(array)`` of an array that varies: recorded as ``torch.tensor``."""
+        if kwargs or len(args) != 1 or self.ledger.ops.op_depth or not is_array(args[0]):
+            return False
+        if cls not in CPU_TENSOR_TYPES and cls is not torch.Tensor:
+            return False
+        dtype = torch.get_default_dtype() if cls is torch.Tensor else cls.dtype
+        return self.context.array_values.makes_tensor(torch.tensor, args[0], {"dtype": dtype, "device": _CPU}, site)
 
     def made_by_constructor(self, site: MaybeSite, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``Variable(x)``: a detached alias. ``nn.Parameter(x)``, or a Variable that requires a gradient, is a leaf:

@@ -401,3 +401,153 @@ values = np.arange(3.0).view(Own)
 
 def region(x, i):
     return x, values.mean()
+
+
+# === array_indexes_tensor: calls=8
+table = torch.arange(40.0).reshape(10, 4)
+order = np.arange(10)
+
+
+def region(x, i):
+    batch = order[i % 4 : i % 4 + 3]
+    taken = table[batch]
+    return taken.sum() + x, table[batch, 1:3], table[:, order[:2]], table[order[i % 3]]
+
+
+def change_order():
+    order[:] = order[::-1].copy()
+
+
+def change_negative():
+    order[1] = -2
+
+
+def change_out_of_range():
+    order[2] = 10
+
+
+def change_kind():
+    global order
+    order = np.arange(10, dtype=np.int32)
+
+
+def change_to_mask():
+    global order
+    order = np.arange(10) % 2 == 0
+
+
+def change_unsigned():
+    global order
+    order = (np.arange(10) % 2).astype(np.uint8)
+
+
+def change_table():
+    table[3] = 7
+
+
+def change_short():
+    global order
+    order = np.arange(2)
+
+
+# === array_indexes_written_tensor: calls=8
+counts = torch.zeros(10)
+order = np.arange(10)
+
+
+def region(x, i):
+    counts[order[i % 4 : i % 4 + 3]] += x.sum()
+    return counts[order[:3]].clone()
+
+
+def change_twice():
+    order[1] = order[2]
+
+
+def change_out_of_range():
+    order[5] = 11
+
+
+# === array_of_places: calls=8
+data = np.arange(30.0, dtype=np.float32).reshape(10, 3)
+order = np.arange(10)
+
+
+def region(x, i):
+    picked = order[i % 4 : i % 4 + 3]
+    rows = torch.from_numpy(data[picked]) * x.sum()
+    return (
+        rows,
+        torch.tensor(data[picked, 1]),
+        torch.FloatTensor(data[picked]).sum(),
+        data[picked].mean(),
+        data[picked].shape,
+    )
+
+
+def change_order():
+    order[:] = 3
+
+
+def change_data():
+    data[2:5] = -1
+
+
+def change_out_of_range():
+    order[2] = 10
+
+
+def change_kind():
+    global data
+    data = data.astype(np.float64)
+
+
+def change_to_mask():
+    global order
+    order = np.arange(10) % 3 == 0
+
+
+# === array_shown_by_tensor_and_written: refused calls=8
+data = np.arange(4.0)
+
+
+def region(x, i):
+    shown = torch.from_numpy(data)
+    data[0] = x.sum().item()
+    return shown + x.sum()
+
+
+# === array_shown_by_tensor_that_is_written: refused calls=8
+data = np.arange(4.0)
+
+
+def region(x, i):
+    torch.from_numpy(data).add_(x.sum())
+    return data.sum()
+
+
+# === array_tensor_of_it_is_kept: calls=8
+data = np.arange(4.0)
+kept = []
+
+
+def region(x, i):
+    kept[:] = [torch.from_numpy(data)]
+    return x + kept[0].sum()
+
+
+def change_data():
+    data[0] += 3
+
+
+# === array_drawn_as_index: calls=8
+table = torch.arange(40.0).reshape(10, 4)
+
+
+def region(x, i):
+    picked = np.random.choice(10, 4)
+    return table[picked] * x.sum(), table[np.random.permutation(10)[:3]]
+
+
+def change_seed():
+    np.random.seed(7)

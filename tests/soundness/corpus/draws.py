@@ -172,7 +172,7 @@ def region(x):
     return x[order[0]]
 
 
-# === draw_array: calls=4, refused
+# === draw_array: calls=4
 def region(x):
     return x * torch.from_numpy(np.random.rand(3)).float()
 
@@ -524,7 +524,7 @@ def region(x):
     return x[0] * torch.from_numpy(index).sum()
 
 
-# === draw_rows_and_array: refused calls=6
+# === draw_rows_and_array: calls=6
 def region(x):
     index = np.random.permutation(4)
     rows = torch.from_numpy(index)

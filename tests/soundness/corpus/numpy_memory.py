@@ -158,7 +158,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_tensor_of_outside: refused
+# === array_tensor_of_outside
 A = np.arange(3.0)
 
 
