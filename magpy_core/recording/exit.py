@@ -10,6 +10,7 @@ import torch
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.calls import may_differ
 from magpy_core.opgraph.replicas import communicates
+from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import Const, Plan
@@ -42,7 +43,7 @@ class Exit(Tracker):
         planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.context.age.is_made_inside)
         planner.constants = self.context.functions.code_constants()
         planner.error_leaves = self._refuse_kept_error
-        planner.array_leaves = self._refuse_array
+        planner.array_leaves = self._array_leaves
         planner.change_found = self.context.interference.check
         self._class_writes_explained()
         planner.context_writes = self.ledger.context_writes
@@ -151,10 +152,12 @@ class Exit(Tracker):
                 hint = "Create the exception where it is raised."
                 self.journal.refuse("MP110", text, hint=hint, place=self.journal.places.raised(node.obj))
 
-    def _refuse_array(self, array: Any) -> None:
-        """Report an array that leaves the region where a tensor has become it."""
-        if self.context.array_values.refuse(array):
+    def _array_leaves(self, array: Any) -> Sym | None:
+        """What computes an array that leaves the region. Reports one of a tensor where the tensor has become it."""
+        values = self.context.array_values
+        if (computed := values.leaves(array)) is None and values.refuse(array):
             raise Unsupported("", "reported")
+        return computed
 
     def _refuse_kept_error(self, error: BaseException) -> None:
         """Report an exception that was raised inside and leaves the region, at the line that raised it."""

@@ -17,7 +17,7 @@ from magpy_core.findings import Unsupported
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.objects import CALLED_WITH_FIELDS, NATIVE_FIELDS
 from magpy_core.opgraph.operator_graph import OperatorGraph
-from magpy_core.opgraph.scalars import ScalarTable
+from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_value
@@ -74,7 +74,7 @@ class Planner:
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.outputs: dict[torch.fx.Node, None] = {}
         self.error_leaves: Callable[[BaseException], None] = lambda error: None  # may raise a more specific refusal
-        self.array_leaves: Callable[[Any], None] = lambda array: None  # the same
+        self.array_leaves: Callable[[Any], Sym | None] = lambda array: None  # what computes it; may raise the same
         self.change_found: Callable[[Node, Change], None] = lambda node, change: None  # called for each difference
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -112,6 +112,8 @@ class Planner:
         if self.is_internal(value) is False:
             text = f"A `{type(value).__name__}` leaves the region, but the monitor doesn't know its access path."
             raise Unsupported("MP111", text, hint="Pass it to the region, or keep it in an attribute of the module.")
+        if is_array(value) and (computed := self.array_leaves(value)) is not None:
+            return Scalar(computed)
         if isinstance(value, BaseException):
             self.error_leaves(value)
         frozen = kind == kinds.TUPLE or type(value) in _CALLS or isinstance(value, frozenset)
@@ -148,8 +150,6 @@ class Planner:
             build.how = "call"
             build.items = [self.expression(getattr(value, name)) for name in _CALLS[tp]]
             return build
-        if is_array(value):
-            self.array_leaves(value)
         if is_iterator(value) and (iterated := self._iterated(value)) is not None:
             build.how, build.extra = "iterator", iterated[1]
             build.items = [self.expression(iterated[0])]

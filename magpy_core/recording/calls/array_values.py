@@ -55,6 +55,7 @@ class ArrayValues(Tracker):
     _held: dict[int, _Array] = field(default_factory=dict, init=False)  # by id
     _of_tensors: list[tuple[torch.Tensor, int, MaybeSite]] = field(default_factory=list, init=False)  # with their versions
     _tensors: list[tuple[torch.Tensor, MaybeSite]] = field(default_factory=list, init=False)  # made of arrays
+    _owners: dict[int, Any] = field(default_factory=dict, init=False)  # of the memory of arrays that leave, which are values
     _making: Call | None = field(default=None, init=False)
 
     def sym(self, value: Any, site: MaybeSite) -> Sym | None:
@@ -131,8 +132,8 @@ class ArrayValues(Tracker):
         self._tensors.append((tensor, held.site))
 
     def index_made(self, array: Any, site: MaybeSite) -> torch.Tensor | None:
-        """``x[array]``, which torch converts to a tensor of indices: it is an input of the graph. None for masks, whose shape
-        varies, and for arrays that can't be an input."""
+        """``x[array]``, which torch converts to a tensor of indices: it is an input of the graph. None for masks, whose
+        shape varies, and for arrays that can't be an input."""
         if array.dtype.kind != "i" or not self.gives_tensor(array, site):
             return None
         held = self._held[id(array)]
@@ -187,6 +188,19 @@ class ArrayValues(Tracker):
                 other.is_stale = True
         self.ledger.fresh.array_writes.append((array, places, value, site))
         return True
+
+    def leaves(self, array: Any) -> Sym | None:
+        """What computes an array that leaves the region, if replay can: from what is known before the graph runs, and with
+        memory that nothing else has which leaves, unless it is memory from outside."""
+        held = self._held.get(id(array))
+        if held is None or held.node is not None or held.is_stale or not held.sym.on_host or self.ledger.fresh.array_writes:
+            return None
+        owner = owner_of(array)
+        if owner is None or any(other.is_shared and owner_of(other.value) is owner for other in self._held.values()):
+            return None
+        if self.refgraph.node(owner) is None and self._owners.setdefault(id(owner), array) is not array:
+            return None
+        return held.sym
 
     def left(self) -> None:
         """At exit: what arrays show must still be what they have shown, and they must share no memory."""

@@ -551,3 +551,57 @@ def region(x, i):
 
 def change_seed():
     np.random.seed(7)
+
+
+# === array_computed_leaves: calls=8
+order = np.arange(10)
+kept = {}
+
+
+def region(x, i):
+    batch = order[i % 4 : i % 4 + 3]
+    kept["batch"] = batch
+    kept["sum"] = batch * 2 + 1
+    kept["drawn"] = np.random.permutation(4)
+    return x, batch, order[[1, 2]]
+
+
+def change_order():
+    order[:] = order[::-1].copy()
+
+
+def change_through_view():
+    if "batch" in kept:
+        kept["batch"][0] = 77
+
+
+def change_owner():
+    if "sum" in kept:
+        kept["sum"][0] = 5
+
+
+# === array_and_its_view_leave: refused calls=8
+order = np.arange(10)
+
+
+def region(x, i):
+    doubled = order * 2
+    return x, doubled, doubled[1:]
+
+
+# === array_leaves_with_tensor_of_it: refused calls=8
+order = np.arange(10.0)
+
+
+def region(x, i):
+    doubled = order * 2
+    return x, doubled, torch.from_numpy(doubled)
+
+
+# === array_leaves_after_store: refused calls=8
+order = np.arange(10.0)
+
+
+def region(x, i):
+    order[0] = i
+    return x, order[:2]

@@ -505,7 +505,7 @@ def region(x):
     return x * float(index[0]), index.sum(), index.tolist(), (index > 5).sum()
 
 
-# === draw_rows_leave: refused calls=6
+# === draw_rows_leave: calls=6
 def region(x):
     return x, np.random.permutation(4)
 

@@ -9,7 +9,7 @@ def args(i):
     return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
 
 
-# === numpy_a1: calls=6, refused
+# === numpy_a1: calls=6
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -36,7 +36,7 @@ def change_object():
     T = T * 2
 
 
-# === numpy_a2: calls=6, refused
+# === numpy_a2: calls=6
 I = np.array([2, 0, 1])
 
 
@@ -330,7 +330,7 @@ def region(x):
     return x
 
 
-# === numpy_d2: calls=6, refused
+# === numpy_d2: calls=6
 
 
 def region(x):

@@ -99,7 +99,7 @@ def region(x):
     return a, a["a"], x * 2
 
 
-# === plain_array_random: calls=6, refused
+# === plain_array_random: calls=6
 def region(x):
     return np.random.rand(3), x * 2
 
