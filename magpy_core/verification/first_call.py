@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.fx
@@ -114,7 +114,7 @@ class _Reference:
         self.is_met = True
         if tests:
             output = graph.output_node()
-            output.args = ((*output.args[0], *tests),)
+            output.args = ((*cast(tuple[Any, ...], output.args[0]), *tests),)
             self._module.recompile()
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
