@@ -1,4 +1,4 @@
-"""A mask built with NumPy and handed to torch behind its back."""
+"""A mask built with NumPy and added to a tensor, and a constructor that torch's Python API does not see."""
 
 import numpy as np
 import torch
@@ -12,10 +12,9 @@ class Attention(nn.Module):
         self.mask = np.tril(np.ones((4, 4), dtype=np.float32))
 
     def forward(self, x):
-        mask = torch.from_numpy(self.mask)  # expect: MP105 `torch.from_numpy(self.mask)`
         scale = torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])  # expect: MP105 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
         # expect[-1]: MP102 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
-        return self.layer(x) + mask + scale
+        return self.layer(x) + self.mask + scale  # expect: MP105 `self.layer(x) + self.mask`
 
 
 torch.manual_seed(0)
