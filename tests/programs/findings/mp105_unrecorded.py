@@ -1,4 +1,4 @@
-"""A mask built with NumPy and added to a tensor, and a constructor that torch's Python API does not see."""
+"""A mask built with NumPy that selects rows, and a constructor that torch's Python API does not see."""
 
 import numpy as np
 import torch
@@ -9,12 +9,13 @@ class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
-        self.mask = np.tril(np.ones((4, 4), dtype=np.float32))
+        self.keep = np.array([True, True, False, True])
 
     def forward(self, x):
+        kept = x[self.keep]  # expect: MP105 `x[self.keep]`
         scale = torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])  # expect: MP105 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
         # expect[-1]: MP102 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
-        return self.layer(x) + self.mask + scale  # expect: MP105 `self.layer(x) + self.mask`
+        return self.layer(kept) + scale
 
 
 torch.manual_seed(0)
