@@ -39,7 +39,7 @@ TOO_SMALL = {  # to fail: they compare, count, or move one value
     "_clock", "GapClock.__enter__", "GapClock.__exit__", "_Watched.begin", "_Watched.end", "_Watched._call", "Moved.call",
     "_move", "_unbind",
 }  # fmt: skip
-MODES, SHARES = ("run", "check", "background"), 3
+MODES, SHARES = ("run", "check", "background"), 9
 ROWS = (5, 2, 2, 2, 2, 3, 4, 5, 4, *[2] * 30)  # as many as it takes until timing is over
 
 
@@ -110,7 +110,7 @@ def session(mode: str) -> Session:
 
 
 def _tier(mode: str, share: int) -> Any:
-    marks = [pytest.mark.slow, *([pytest.mark.exhaustive] if mode == "background" else [])]
+    marks = [pytest.mark.slow, *([pytest.mark.exhaustive] if mode == "background" or share >= 3 else [])]
     return pytest.param(mode, share, marks=marks)
 
 
@@ -121,7 +121,7 @@ def test_an_error_anywhere(mode: str, share: int) -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         problems, raised = pool.apply(inject, (mode, share))
     assert not problems, "\n".join(problems)
-    assert raised > (10 if mode == "check" else 30)
+    assert raised > (3 if mode == "check" else 9)
 
 
 def inject(mode: str, share: int) -> tuple[list[str], int]:
