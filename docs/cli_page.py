@@ -88,7 +88,7 @@ that installs it (exit status 2). `--show-settings` shows which Python it is, an
 | status | meaning |
 |---|---|
 | 0 | no finding at or above `--fail-on` (`check`: warning, `run`: error), or `--exit-zero` |
-| 1 | such findings; `doctor`: a check failed; `verify`: compiled code differs |
+| 1 | such findings; `doctor`: a check failed; `verify`: compiled code differs, or did and was not used |
 | 2 | usage error, bad `[tool.magpy]`, entrypoint that can't be run, or an error of the tool |
 | 3 | the program itself failed: an exception, a non-zero exit status, a signal, the time limit |
 | 130 | interrupted; the findings up to that point are printed |

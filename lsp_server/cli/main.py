@@ -142,8 +142,8 @@ def bisect(folder: str, **options: Any) -> None:
     cls=ProgramCommand,
     epilog=epilog(
         "verify",
-        "Exit status: 0 equal, or equal up to rounding; 1 compiled code differs; 2 a run failed, or nothing could be "
-        "compared; 130 interrupted.",
+        "Exit status: 0 equal, or equal up to rounding; 1 compiled code differs, or did and was not used; 2 a run failed, "
+        "or nothing could be compared; 130 interrupted.",
     ),
     short_help="Compare a compiled run with eager mode, from start to end.",
 )

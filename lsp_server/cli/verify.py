@@ -100,7 +100,7 @@ def _print(runs: PairedRuns, effective: ResolvedSettings, *, as_json: bool) -> i
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
         show(console(sys.stdout, effective.color), run_verdict.lines(document))
-    return _STATUS.get(document["verdict"], 2)
+    return max(_STATUS.get(document["verdict"], 2), 1 if document["dropped_code"] else 0)
 
 
 def _made(runs: PairedRuns, kind: str, tell: Callable[[str], None]) -> Outcome:

@@ -105,7 +105,8 @@ class Finding:
 
     def make_fact(self, why: str) -> None:
         """``why`` no action is needed: a clause."""
-        self.hint = f"{NO_ACTION}: {why}. {self.advice}"
+        advice = self.advice.removeprefix(f"{NO_ACTION}: ")
+        self.hint = f"{NO_ACTION}: {why}. {advice[:1].upper()}{advice[1:]}"
         self.severity_override = max(self.severity, Severity.INFORMATION, key=lambda severity: severity.rank)
 
     def repeated(self) -> Finding:

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from lsp_server.cli import verify
 from lsp_server.cli.main import cli
-from magpy_core.findings import RegionSummary, Report
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
 from magpy_core.runner.request import SESSIONS, Kind, Outcome, RunRequest
 
 
@@ -27,6 +27,7 @@ class Tool:
         self.kinds: dict[str, Kind] = {}
         self.origin: dict[str, Any] | None = None
         self.hits = 20
+        self.findings: list[Finding] = []
         self.requests: list[RunRequest] = []
 
     @property
@@ -47,7 +48,7 @@ class Tool:
             (folder / "origin.json").write_text(json.dumps({"origin": origin, "why": []}))
         kind = self.kinds.get(folder.name, "ok")
         region = RegionSummary("model: Net", "module", "model: Net", str(self.script), 1, calls=24, hits=self.hits)
-        outcome = Outcome(kind, 0, None, "" if kind == "ok" else "It failed.", Report("train.py", [region], []))
+        outcome = Outcome(kind, 0, None, "" if kind == "ok" else "It failed.", Report("train.py", [region], self.findings))
 
         class Handle:
             def __init__(self) -> None:
@@ -86,6 +87,13 @@ def test_equal_runs_are_two(tool: Tool) -> None:
     assert compiled.record is not None and compiled.record.steps is None
     assert eager.record is not None and eager.record.steps == [1] and eager.record.noise is None
     assert compiled.cwd == eager.cwd != str(tool.script.parent)  # a copy
+
+
+def test_wrong_code_that_was_not_used_fails(tool: Tool) -> None:
+    place = Location(str(tool.script), Range(Position(0, 0), Position(0, 5)))
+    tool.findings = [Finding("MP914", "Compiled code gives another value than eager mode for `loss`.", place)]
+    result = tool("train.py")
+    assert result.exit_code == 1 and "Equal: after 6 steps" in result.stdout and "MP914" in result.stdout, result.output
 
 
 def test_a_difference_like_that_of_noise_is_rounding(tool: Tool) -> None:
