@@ -168,6 +168,10 @@ def test_gradients_of_a_layer_under_autocast_are_eager_modes() -> None:
     compiled: Any = magpy_core.compile(step, wait=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         given = torch.randn(5, 3, 8), torch.randn(1, 3, 8), torch.randn(1, 3, 8)
+        try:
+            step(*given)
+        except RuntimeError as error:
+            pytest.skip(f"this processor has no such kernel: {error}")
         for _ in range(3):
             compiled(*given)
     region = region_of(compiled)
