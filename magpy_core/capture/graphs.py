@@ -8,7 +8,7 @@ import re
 import threading
 import time
 import weakref
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -107,6 +107,8 @@ class Awaited:
     may_load: bool = True
     has_arrived: bool = False
     is_unproven: bool = False
+    undecided: dict[int, tuple[Callable[[list[Any]], Any], int]] = field(default_factory=dict)
+    """By segment: code that could not be compared, as the data took another path, and in how many calls it could not."""
 
     def share(self) -> float:
         """The part of the time since then that the calls took."""
@@ -143,9 +145,6 @@ class CompiledGraphs:
         self._compilations: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
         self.stored = StoredSegments(settings.is_known_slower)
         self.verdicts: dict[int, Verdict] = {}  # by segment: how its code compared with eager mode
-        # by segment: code that could not be compared in a call whose data took another path, and in how many it could not
-        self._unproven: dict[int, Callable[[list[Any]], Any]] = {}
-        self._undecided: Counter[int] = Counter()
         self.samples: list[Sample] = []  # of later calls
         self.awaited = Awaited()
         self.compile_seconds: float | None = None
@@ -188,12 +187,13 @@ class CompiledGraphs:
             if isinstance(fn, _Stub):
                 if in_cuda_graph():
                     raise NotReady
-                compiled = self._unproven.get(index) or self._compiled(index, tuple(inputs), 0)
+                unproven, _ = self.awaited.undecided.get(index, (None, 0))
+                compiled = unproven or self._compiled(index, tuple(inputs), 0)
                 if compiled is None:
                     raise NotReady
                 is_final = self._stages[index] == self.last_stage
                 self._verify(index, compiled, inputs)
-                self._unproven.pop(index, None)
+                self.awaited.undecided.pop(index, None)
                 fn = compiled if is_final else _Improving(self, index, compiled)
                 if (every := self._settings.verify.every) and self._settings.backend == "inductor":
                     fn = _Sampled(self, index, fn, every)
@@ -240,9 +240,9 @@ class CompiledGraphs:
             return
         verdict = self._compared(index, fn, inputs)
         self._settings.differences.on_verified(verdict.seconds)
-        if verdict.is_undecided and not stage and self._undecided[index] < LIMITS.verify_tries:
-            self._undecided[index] += 1
-            self._unproven[index] = fn
+        _, tries = self.awaited.undecided.get(index, (None, 0))
+        if verdict.is_undecided and not stage and tries < LIMITS.verify_tries:
+            self.awaited.undecided[index] = fn, tries + 1
             raise NotReady
         if verdict.difference is None or not stage:  # better code that is wrong is not used
             self.verdicts[index] = verdict
