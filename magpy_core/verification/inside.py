@@ -74,9 +74,7 @@ class NoisyInside(EveryOperation):
         return result
 
     def _round(self, value: torch.Tensor, units: float) -> None:
-        random = (
-            torch.rand(value.shape, generator=self._generator).mul_(2).sub_(1).mul_(units * self._eps)
-        )
+        random = torch.rand(value.shape, generator=self._generator).mul_(2).sub_(1).mul_(units * self._eps)
         value.add_(torch.where(torch.isfinite(value), value * random.to(value.dtype), 0.0))
 
 
