@@ -155,11 +155,13 @@ class VaryingTexts(Tracker):
 
     def takes_tensor(self, value: Any, conversion: str | None, spec: Any) -> None:
         """``f"{value:spec}"`` of a tensor begins."""
+        self._forget(self.journal.site)  # an earlier text may have raised
         if conversion is None and (spec is None or (type(spec) is str and not self.varies(spec))):
             self._begin(partial(_formatted, spec or ""), (value,))
 
     def takes_tensors(self, template: Any, values: Any) -> bool:
         """Whether ``template % values``, which begins, is a text that varies with tensors."""
+        self._forget(self.journal.site)  # an earlier text may have raised
         given = values if type(values) is tuple and self.refgraph.node(values) is None else (values,)
         return type(template) is str and not self.varies(template) and self._begin(partial(_percent, template), given)
 

@@ -110,7 +110,7 @@ def session(mode: str) -> Session:
 
 
 def _tier(mode: str, share: int) -> Any:
-    marks = [pytest.mark.slow, *([pytest.mark.exhaustive] if mode == "background" or share >= 3 else [])]
+    marks = [pytest.mark.slow, *([pytest.mark.exhaustive] if mode == "background" else [])]
     return pytest.param(mode, share, marks=marks)
 
 

@@ -183,6 +183,7 @@ class ArrayValues(Tracker):
             if isinstance(sym, Sym):  # a guard checks that it is an index
                 self.context.decisions.decide(scalars.call(_is_index, (sym, n), True), True, "compare", site)
         held.sym = scalars.call(STORED, (held.sym, scalars.get(value) or value, *syms), None)
+        held.index = None  # it has the numbers from before
         for other in self._held.values():
             if other is not held and owner_of(other.value) is owner_of(array):
                 other.is_stale = True

@@ -605,3 +605,18 @@ order = np.arange(10.0)
 def region(x, i):
     order[0] = i
     return x, order[:2]
+
+
+# === array_indexes_after_store: calls=8
+table = torch.arange(40.0).reshape(10, 4)
+order = np.arange(10)
+
+
+def region(x, i):
+    before = table[order]
+    order[0] = (i + 3) % 10
+    return before * x.sum(), table[order] * 2
+
+
+def change_order():
+    order[1] = 9
