@@ -176,7 +176,8 @@ class VaryingTexts(Tracker):
     def _makes_of_tensors(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         made: Callable[..., _Made | None]
         values = (*args, *kwargs.values())
-        if fn is format and not kwargs and len(args) in (1, 2) and not any(map(self.varies, args[1:])):
+        plain = all(type(a) is str and not self.varies(a) for a in args[1:])
+        if fn is format and not kwargs and len(args) in (1, 2) and plain:
             made, values = partial(_formatted, "".join(args[1:])), args[:1]
         elif _is_format_of_text(fn) and not self.varies(fn.__self__):
             made = partial(_filled, fn.__self__, tuple(kwargs))
