@@ -496,8 +496,9 @@ def test_a_step_function_that_prints_its_number_is_not_captured_for_each(tmp_pat
         """,
     )
     found = region(ran, "train_step")
-    assert found.complete and found.captures <= 3 and found.kind == "step"  # both paths have a graph
-    assert found.hits >= 12
+    # Both paths have a graph of the whole function, and the text varies: it needs no cut before the print.
+    assert found.complete and found.captures <= 3 and found.kind == "function"
+    assert found.hits >= 16 and sum(capture.hits > 0 for capture in found.per_capture) == 2
     assert {"MP203", "MP406", "MP901"}.isdisjoint(ran.codes)
 
 
