@@ -56,15 +56,15 @@ class Guards:
         out: list[Failure] = []
         places = self._trace.places
         for read in reads:
-            if any(step.kind == "computed" for step in read.source.chain()):
-                continue  # it was made for the call
+            if _is_drawn(read.source):
+                continue
             failure = _failure(read.source, "reachable", partial(read_failure, read, args, kwargs, _where))
             if failure is not None:
                 place = places.of(read.source, [read.site])
                 known = failure.location or _where(read.site)
                 out.append(replace(failure, location=place.location if place else known, path=place.path if place else ()))
         for t in tensors:
-            if any(step.kind == "computed" for step in t.source.chain()):
+            if _is_drawn(t.source):
                 continue
             find = partial(tensor_failure, t.source, t.facts, args, kwargs, t.dims)
             failure = _failure(t.source, t.facts.describe(), find)
@@ -90,6 +90,11 @@ def _failure(source: Source, old: str, find: Callable[[], Failure | None]) -> Fa
         is_unbound = source.kind == "cell" and isinstance(error, ValueError)
         new = UNASSIGNED if is_unbound else f"not reachable ({type(error).__name__})"
         return Failure("MP201", source.describe(), old, new)
+
+
+def _is_drawn(source: Source) -> bool:
+    """Whether it was made for the call, of random numbers."""
+    return any(step.kind == "computed" and step.key.is_of_draws for step in source.chain())
 
 
 def _where(site: Any) -> Location | None:

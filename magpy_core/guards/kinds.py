@@ -137,6 +137,28 @@ class Tensor(Type):
         return level.held(read.source)
 
 
+class Shape(_OfValue):
+    """The array has this shape."""
+
+    name = "shape"
+    template = "{source}.shape == {expected}"
+    of_object = True
+
+    def fits(self, value: Any, expected: Any) -> bool:
+        return bool(value.shape == expected)
+
+    def code(self, writer: CheckWriter, read: Read) -> None:
+        writer.fail_if(f"{writer.var(read.source)}.shape != {writer.const(read.expected)}", read.site)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        shape = now(read.source).shape
+        if shape == read.expected:
+            return None
+        same_rank = len(shape) == len(read.expected)
+        dims = tuple(d for d, (a, b) in enumerate(zip(shape, read.expected, strict=True)) if a != b) if same_rank else ()
+        return replace(_failure(read, str(shape), str(read.expected)), name=f"{read.source.describe()}.shape", dims=dims)
+
+
 class Is(_OfValue):
     """The value is this object."""
 
@@ -400,9 +422,7 @@ def is_plain_key(key: Any) -> bool:
 
 def _sym_value(sym: Any, now: Now) -> Any:
     """A symbolic scalar's value now (sources only)."""
-    if not isinstance(sym, Sym):
-        return sym
-    return now(sym.payload) if sym.kind == "source" else sym.payload(*(_sym_value(a, now) for a in sym.args))
+    return sym.value(now) if isinstance(sym, Sym) else sym
 
 
 def _one(cls: type) -> str:
@@ -422,6 +442,7 @@ def _listed(keys: Iterable[Any]) -> str:
 ABSENT = Absent()
 TYPE = Type()
 TENSOR = Tensor()
+SHAPE = Shape()
 IS = Is()
 IDENTITY = Identity()
 EQUAL = Equal()

@@ -20,7 +20,7 @@ from magpy_core.monitor.operands import operand_position
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
-WITH_RESULT: Final = frozenset({"T", "real", "imag"})  # attributes whose value is reported as well: views of arrays
+WITH_RESULT: Final = frozenset({"T", "shape", "size"})  # attributes whose value is reported as well: those of arrays
 
 
 class Emitter:

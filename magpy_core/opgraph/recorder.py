@@ -55,7 +55,7 @@ class OpRecorder(TorchFunctionMode):
             if func in BACKWARD:
                 ops.leaves.replicas.run_hooks()
             return func(*args, **kwargs)
-        if (body := body_of(func)) is not None:
+        if (body := _contained(ops, None, body_of, func)) is not None:
             with self:
                 return body(*args, **kwargs)
         ops.op_depth += 1

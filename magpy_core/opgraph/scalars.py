@@ -144,6 +144,20 @@ class Sym:
                 out += [leaf for leaf in a.leaves() if leaf not in out]
         return out
 
+    def value(self, now: Callable[[Source], Any]) -> Any:
+        """Its value, where all its leaves are sources: ``now`` gives theirs."""
+        if self.kind == "source":
+            return now(self.payload)
+        return self.payload(*(a.value(now) if isinstance(a, Sym) else a for a in self.args))
+
+    @property
+    def path(self) -> str:
+        """Stable over recordings, as that of a source is."""
+        if self.kind != "call":
+            return self.payload.path if self.kind == "source" else self.describe()
+        args = ", ".join(a.path if isinstance(a, Sym) else repr(a) for a in self.args)
+        return f"{getattr(self.payload, '__name__', self.payload)}({args})"
+
     def describe(self) -> str:
         if self.kind == "source":
             assert isinstance(self.payload, Source)

@@ -47,10 +47,21 @@ def assume_dims(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
         if learned.dynamic and not is_a(tensor, torch.nn.Parameter) and _is_of_arguments(ledger, source):
             dims |= set(range(tensor.dim()))
         dims = {d for d in dims if d < tensor.dim() and tensor.shape[d] > 1}
-    known = learned.dims.get(source.path, set())
+    _assume(ledger, source, dims)
+
+
+def _assume(ledger: Ledger, source: Source, dims: set[int]) -> None:
+    known = ledger.learned.dims.get(source.path, set())
     if dims - known:
-        learned.dims[source.path] = known | dims
-        learned.assumed.add(source.path)
+        ledger.learned.dims[source.path] = known | dims
+        ledger.learned.assumed.add(source.path)
+
+
+def assume_sizes_of(ledger: Ledger, source: Source, tensor: torch.Tensor, array: Source) -> None:
+    """Assume that those sizes of a tensor vary that do in the array of which it is made."""
+    with no_torch_function():
+        dims = {d for d in ledger.learned.dims.get(array.path, ()) if d < tensor.dim() and tensor.shape[d] > 1}
+    _assume(ledger, source, dims)
 
 
 def assume_number(ledger: Ledger, source: Source, value: object, site: MaybeSite) -> None:

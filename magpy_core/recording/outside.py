@@ -99,9 +99,10 @@ class Outside(Tracker):
         if self.ledger.ops.op_depth and policy.is_pure_numpy(fn):  # inside one node, which computes this again
             self.context.arguments.read(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
             return
-        if owner is None and policy.is_pure_numpy(fn) and self.context.host_calls.makes(site, fn, args, kwargs):
+        is_function = owner is None or is_a(owner, types.ModuleType)
+        if is_function and policy.is_pure_numpy(fn) and self.context.host_calls.makes(site, fn, args, kwargs):
             return
-        known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
+        known = is_function or self._plain((owner,))
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
             self.context.numbers.escape_all(site, args, kwargs)
             self.context.arguments.read(site, args, kwargs)
@@ -176,7 +177,7 @@ class Outside(Tracker):
     def drawn(self, site: MaybeSite, source: Any, fn: Any, result: Any) -> Any:
         if is_array(result) and result.dtype.kind in "fiub" and not any(type(a) is Drawn for a in source.key[2]):
             self.ledger.draws.append(source)
-            self.context.array_values.keep(result, self.ledger.scalars.source(source, None), True, site)
+            self.context.array_values.keep(result, self.ledger.scalars.source(source, None), (), site)
             return result
         if type(result) in (int, float):
             self.ledger.draws.append(source)

@@ -48,6 +48,7 @@ class Recording(Observer):
             context.flow: "iterate unpack extend hashed match with_enter caught yield_ return_ "
             "format format_result joined_result",
             context.natives: "match_class",
+            context.host_calls: "attr_result",
             context.imports: "import_name",
         }
         return {event: getattr(owner, event) for owner, events in owners.items() for event in events.split()}

@@ -25,11 +25,11 @@ def owner_of(array: Any) -> Any:
 
 
 def array_text(array: Any) -> str:
-    """Kind and size of the numbers in an array, and whether it can be written. Raises LookupError for what is not an array
-    of numbers with memory of its own."""
+    """Kind of the numbers in an array, its number of dimensions, and whether it can be written. Raises LookupError for what
+    is not an array of numbers with memory of its own."""
     if not is_array(array) or array.dtype.kind not in "fiub" or owner_of(array) is None:
         raise LookupError("not an array of numbers with its own memory")
-    return f"{array.dtype.str} {array.shape} {array.flags.writeable}"
+    return f"an array of {array.dtype}, {array.ndim}-dimensional{'' if array.flags.writeable else ', read-only'}"
 
 
 def are_separate(arrays: Iterable[Any], storages: Iterable[int]) -> bool:

@@ -54,8 +54,7 @@ class Source:
         """The current value. Raises what the access raises (LookupError, AttributeError, ValueError, ...)."""
         if self.base is None:
             return self.root.get(self.key, args, kwargs)
-        key = self.key.evaluate(args, kwargs) if isinstance(self.key, Source) else self.key
-        return self.step_kind.read(self.base.evaluate(args, kwargs), key)
+        return self.step_kind.evaluate(self, args, kwargs)
 
     def chain(self) -> list[Source]:
         """Root first."""
@@ -102,6 +101,11 @@ class SourceKind:
 
     def __init__(self, read: Callable[[Any, Any], Any], template: str, text: Callable[[Source, str], str]) -> None:
         self.read, self.template, self.text = read, template, text
+
+    def evaluate(self, source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value at ``source`` in a call with these arguments."""
+        key = source.key.evaluate(args, kwargs) if isinstance(source.key, Source) else source.key
+        return self.read(source.parent.evaluate(args, kwargs), key)
 
     def code(self, writer: Writer, source: Source) -> str:
         """Write the access; returns the name of the variable (or constant) with the value."""

@@ -6,6 +6,7 @@ To add one, add it to SOURCE_KINDS; write a subclass for special behavior. Key n
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -241,14 +242,32 @@ class Draw(SourceKind):
         return name
 
 
+@dataclass(frozen=True)
+class Computation:
+    """What makes a tensor: the symbol of the array, and keyword arguments."""
+
+    sym: Any
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __repr__(self) -> str:  # part of a path: stable over recordings
+        return f"{self.sym.path}, {dict(self.options)}"
+
+    @property
+    def is_of_draws(self) -> bool:
+        """Whether random numbers decide it, which can't be drawn again to explain a miss."""
+        return any(step.kind == "draw" for leaf in self.sym.leaves() for step in leaf.payload.chain())
+
+
 class Computed(SourceKind):
-    """A tensor that a function of torch makes of an array that is known before the graph runs: its key is the symbol of the
-    array, and the keyword arguments."""
+    """A tensor that a function of torch makes of an array that is known before the graph runs: its key is a computation."""
+
+    def evaluate(self, source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        array = source.key.sym.value(lambda leaf: leaf.evaluate(args, kwargs))
+        return source.parent.evaluate(args, kwargs)(array, **dict(source.key.options))
 
     def code(self, writer: Writer, source: Source) -> str:
-        sym, options = source.key
-        given = "".join(f", {name}={writer.const(value)}" for name, value in options)
-        return writer.assign(f"{writer.var(source.parent)}({writer.scalar(sym)}{given})")
+        given = "".join(f", {name}={writer.const(value)}" for name, value in source.key.options)
+        return writer.assign(f"{writer.var(source.parent)}({writer.scalar(source.key.sym)}{given})")
 
 
 class Clock(SourceKind):

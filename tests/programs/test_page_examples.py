@@ -46,9 +46,7 @@ FRAMES = {
         args="'a text'",
         fixed_driver=CALLS.replace("{args}", "collate(['a text'])") + "del sys.modules['fast_tokenizer']\n",
     ),
-    "MP105": Frame(
-        "self.keep = (torch.arange(3) > 0).numpy()", fixed_init="self.register_buffer('keep', torch.arange(3) > 0)"
-    ),
+    "MP105": Frame("self.weights = np.array([1.0, 0.5])", before="import numpy as np\n"),
     "MP106": Frame("self.codebook = nn.Parameter(torch.randn(4, 4))"),
     "MP107": Frame(driver=CALLS.replace("model({args})", "model({args}).sum().backward()")),
     "MP108": Frame(

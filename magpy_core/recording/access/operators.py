@@ -92,14 +92,14 @@ class Operators(Tracker):
         return False
 
     def compare_result(self, site: Site, lhs: Any, rhs: Any, result: Any) -> Any:
-        return self.context.host_calls.operated(site, result)
+        if is_array(lhs) or is_array(rhs):
+            result = self.context.host_calls.operated(site, result)
+            self.context.arrays.operator_result((lhs, rhs), result)
+        return result
 
     def binary_result(self, site: Site, lhs: Any, rhs: Any, result: Any) -> Any:
         if is_array(lhs) or is_array(rhs):
             result = self.context.host_calls.operated(site, result)
-        if self.context.arrays._plain and (
-            self.context.arrays.is_plain_array(lhs) or self.context.arrays.is_plain_array(rhs)
-        ):
             self.context.arrays.operator_result((lhs, rhs), result)
         if not self.context.numbers.carries((lhs, rhs), {}):
             return self._text_result(site, lhs, rhs, result) if type(lhs) is str else result
@@ -120,7 +120,9 @@ class Operators(Tracker):
 
     def unary_result(self, site: Site, value: Any, result: Any) -> Any:
         if is_array(value):
-            return self.context.host_calls.operated(site, result)
+            result = self.context.host_calls.operated(site, result)
+            self.context.arrays.operator_result((value,), result)
+            return result
         if not self.context.numbers.carries((value,), {}):
             return result
         return self.context.numbers.computed(site, UNARY.get(site.name or ""), (value,), result)

@@ -27,6 +27,7 @@ from magpy_core.recording.libraries import TORCH_FOLDER
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.arrays import is_array
 from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict, slot_value, swap_entry
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
@@ -111,7 +112,8 @@ class Reads(Tracker):
 
     def attr_read(self, site: Site, obj: Any) -> None:
         self.journal.site = site
-        self.attr(obj, site.name, site)
+        if not (is_array(obj) and self.context.host_calls.shows(site, obj)):
+            self.attr(obj, site.name, site)
 
     def thread_local(self, site: MaybeSite) -> None:
         text = f"{HERE} uses a `threading.local`, which has different attributes in each thread."
@@ -131,7 +133,7 @@ class Reads(Tracker):
         if is_a(obj, StandIn):
             obj = self.context.values.behind(obj, site)
         tp = type(obj)
-        if self.context.array_values.shows(obj, name):
+        if self.context.array_values.shows(obj, name, site):
             return
         if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.context.arrays.memory_read(site, obj):
             return

@@ -172,6 +172,8 @@ class Writes(Tracker):
                 )
                 hint = "Keep the value in an attribute of the module, or in a dict by the tensor's name."
                 self.journal.refuse("MP110", text, hint=hint, site=site)
+        elif kinds.holds_memory(type(obj)) and self.context.arrays.memory_read(site, obj):
+            return  # `array.shape = ...`
         elif is_a(obj, (type, types.FunctionType)):
             self._definition_attr(obj, name, site, value)
         elif is_a(obj, types.ModuleType):

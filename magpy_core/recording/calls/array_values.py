@@ -4,6 +4,7 @@ from them. Replay computes it again. Key type: ArrayValues.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,30 +19,37 @@ from magpy_core.opgraph.host_calls import STORED, TO_ARRAY, HostCall
 from magpy_core.opgraph.recorder import unrecorded
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.call_stack import Call
+from magpy_core.recording.dynamic import assume_sizes_of
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.arrays import are_separate, array_text, is_array, owner_of
 from magpy_core.refgraph.node import Node
+from magpy_core.refgraph.source_kinds import Computation
 
 METHODS = frozenset({
-    "all", "any", "argmax", "argmin", "astype", "clip", "copy", "cumsum", "flatten", "item", "max", "mean", "min", "prod",
-    "ravel", "reshape", "round", "std", "sum", "tolist", "transpose", "var",
+    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "copy", "cumprod", "cumsum", "dot", "flatten", "item",
+    "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape", "round", "squeeze", "std", "sum", "swapaxes",
+    "take", "tolist", "transpose", "var",
 })  # fmt: skip
 """Methods of arrays that only read them."""
 FACTS = frozenset({"dtype", "ndim", "shape", "size"})
 _MOST_LISTED = 512  # numbers of one list
+_INDICES = {"i": torch.int64, "b": torch.bool}
+"""What torch makes of an array that indexes a tensor, by the kind of its type."""
 
 
 @dataclass
 class _Array:
-    """``is_fixed``: guards fix its shape. ``index``: an input of the graph with the same numbers, with which tensors have
-    been indexed."""
+    """``shaped_by``: the arrays from whose shapes its own follows; None if it follows from numbers that vary. ``index``: an
+    input of the graph with the same numbers, with which tensors have been indexed."""
 
     value: Any
     sym: Sym
-    is_fixed: bool
+    shaped_by: tuple[_Array, ...] | None
     site: MaybeSite
     node: Node | None = None
+    is_shape_read: bool = False
+    """Whether a guard fixes the shape of an array from outside."""
     is_stale: bool = False
     """Whether its memory has been written since: what it is computed from is not what it shows."""
     is_shared: bool = False
@@ -63,16 +71,38 @@ class ArrayValues(Tracker):
         found = self._find(value, site)
         return None if found is None or found.is_stale else found.sym
 
-    def is_fixed(self, value: Any) -> bool:
+    def can_fix(self, value: Any) -> bool:
+        """Whether guards can fix the shape of an array."""
         found = self._held.get(id(value))
-        return found is not None and found.is_fixed
+        return found is not None and _has_shape(found)
+
+    def fix(self, value: Any, site: MaybeSite) -> bool:
+        """Guard the shape of an array, if guards can: then its size is the same in every call."""
+        found = self._find(value, site)
+        if found is None or not _has_shape(found):
+            return False
+        for array in _origins(found):
+            if array.node is not None and not array.is_shape_read:
+                array.is_shape_read = True
+                self.refgraph.read(array.node.source, guard.SHAPE, array.value.shape, site)
+                if self.ledger.learned.dims.pop(array.node.source.path, None) is not None:
+                    self.ledger.learned.exact.add(array.node.source.path)
+        return True
+
+    def has_fixed_shape(self, value: Any) -> bool:
+        """Whether guards fix the shape of an array already."""
+        found = self._held.get(id(value))
+        if found is None or not _has_shape(found):
+            return False
+        return all(array.node is None or array.is_shape_read for array in _origins(found))
 
     def varies(self, value: Any) -> bool:
         return is_array(value) and (id(value) in self._held or self.refgraph.node(value) is not None)
 
-    def shows(self, value: Any, name: str) -> bool:
-        """Whether an attribute of an array that varies is a method that only reads it, or follows from what guards check."""
-        return self.varies(value) and (name in METHODS or (name in FACTS and self.is_fixed(value)))
+    def shows(self, value: Any, name: str, site: MaybeSite) -> bool:
+        """Whether an attribute of an array that varies is a method that only reads it, or follows from what guards check:
+        it is about to be read."""
+        return self.varies(value) and (name in METHODS or (name in FACTS and self.fix(value, site)))
 
     def _find(self, value: Any, site: MaybeSite) -> _Array | None:
         if (held := self._held.get(id(value))) is not None or not is_array(value):
@@ -85,27 +115,33 @@ class ArrayValues(Tracker):
         except LookupError:
             return None
         self.refgraph.read(self.sources.make("array", node.source, None), guard.EQUAL, text, site)
-        held = _Array(value, self.ledger.scalars.source(node.source, None), True, site, node)
+        held = _Array(value, self.ledger.scalars.source(node.source, None), (), site, node)
         self._held[id(value)] = held
+        if not self.ledger.learned.dims.get(node.source.path):
+            self.fix(value, site)
         return held
 
-    def keep(self, value: Any, sym: Sym, is_fixed: bool, site: MaybeSite) -> None:
-        """The region has computed an array."""
-        self._held[id(value)] = _Array(value, sym, is_fixed, site)
+    def keep(self, value: Any, sym: Sym, shaped_by: Iterable[Any] | None, site: MaybeSite) -> None:
+        """The region has computed an array. ``shaped_by``: from whose shapes its own follows, None if from numbers."""
+        origins = None if shaped_by is None else tuple(self._held[id(array)] for array in shaped_by)
+        self._held[id(value)] = _Array(value, sym, origins, site)
 
     def of_tensor(self, node: Any, tensor: torch.Tensor, array: Any) -> None:
         """``tensor.numpy()`` has returned ``array``, which shows the memory of the tensor."""
         self.ledger.ops.fix_sizes(tensor)
         self._of_tensors.append((tensor, tensor._version, self.journal.site))
         sym = self.ledger.scalars.call(TO_ARRAY, (Sym("tensor", node, (), None),), None)
-        self.keep(array, sym, True, self.journal.site)
+        self.keep(array, sym, (), self.journal.site)
 
     def refuse(self, value: Any) -> bool:
         """Whether an array that varies is used in another way; refuses it."""
         held = self._held.get(id(value))
         if held is None or (held.node is not None and not held.is_stale):
             return False  # those from outside are refused elsewhere
-        self.journal.refuse_call("MP102", opaque_read("numpy"), hint=opaque_hint("numpy"), site=held.site)
+        if held.sym.on_host:
+            self.context.arrays.refuse_outside(held.site)
+        else:
+            self.journal.refuse_call("MP102", opaque_read("numpy"), hint=opaque_hint("numpy"), site=held.site)
         return True
 
     def listed(self, values: list[Any], sym: Sym) -> bool:
@@ -126,21 +162,24 @@ class ArrayValues(Tracker):
 
     def _input_made(self, fn: Any, held: _Array, options: dict[str, Any], tensor: torch.Tensor) -> None:
         root = self.sources.const(fn, f"torch.{fn.__name__}")
-        source = self.sources.make("computed", root, (held.sym, tuple(options.items())))
+        source = self.sources.make("computed", root, Computation(held.sym, tuple(options.items())))
         self.refgraph.read(source, guard.TENSOR, type(tensor), self.journal.site)
+        if held.node is not None:
+            assume_sizes_of(self.ledger, source, tensor, held.node.source)
         self.refgraph.add(tensor, source)
         self._tensors.append((tensor, held.site))
 
     def index_made(self, array: Any, site: MaybeSite) -> torch.Tensor | None:
-        """``x[array]``, which torch converts to a tensor of indices: it is an input of the graph. None for masks, whose
-        shape varies, and for arrays that can't be an input."""
-        if array.dtype.kind != "i" or not self.gives_tensor(array, site):
+        """``x[array]``, which torch converts to a tensor of indices, or to a mask: it is an input of the graph. None for
+        arrays that can't be an input."""
+        dtype = _INDICES.get(array.dtype.kind)
+        if dtype is None or not self.gives_tensor(array, site):
             return None
         held = self._held[id(array)]
         if held.index is None:
             with unrecorded(self.ledger.ops):
-                held.index = torch.tensor(array, dtype=torch.int64)
-            self._input_made(torch.tensor, held, {"dtype": torch.int64}, held.index)
+                held.index = torch.tensor(array, dtype=dtype)
+            self._input_made(torch.tensor, held, {"dtype": dtype}, held.index)
         return held.index
 
     def makes_tensor(self, fn: Any, array: Any, options: dict[str, Any], site: MaybeSite) -> bool:
@@ -225,12 +264,23 @@ class ArrayValues(Tracker):
         self.ledger.fresh.arrays += [held.node.source for held in outside if held.node is not None]
 
 
+def _has_shape(array: _Array) -> bool:
+    return array.shaped_by is not None and all(map(_has_shape, array.shaped_by))
+
+
+def _origins(array: _Array) -> list[_Array]:
+    """The array, and all from whose shapes its own follows."""
+    return [array, *(origin for one in array.shaped_by or () for origin in _origins(one))]
+
+
 def _is_index(place: int, size: int) -> bool:
     return -size <= place < size
 
 
 def _fits(value: Any, dtype: Any) -> bool:
     """Whether storing such a number neither raises nor warns."""
+    if dtype.kind == "b":
+        return type(value) in kinds.BOOLS
     if dtype.str[1:] == "f8":
         return type(value) is float or type(value) in kinds.NUMPY_FLOATS
     return type(value) in kinds.NUMPY_NUMBERS and value.dtype == dtype

@@ -13,12 +13,12 @@ from typing import Any
 from magpy_core._compat.cpython.temporaries import Place, taker_of
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.events import MaybeSite, Site
-from magpy_core.opgraph.host_calls import BOUNDS, ELEMENT, EXTENDED, INDICES, LISTED, PLACES, SLICED, called
+from magpy_core.opgraph.host_calls import BOUNDS, ELEMENT, EXTENDED, INDICES, LISTED, PLACES, SLICED, HostCall, called
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym
 from magpy_core.recording.calls.array_values import METHODS
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import folds, kinds, natives
-from magpy_core.refgraph.arrays import is_array
+from magpy_core.refgraph.arrays import is_array, owner_of
 from magpy_core.refgraph.node import Node
 
 _OF_LISTS = (sum, min, max, sorted, len, math.fsum)
@@ -45,12 +45,13 @@ class _Made:
 
 @dataclass
 class _Parts:
-    """What the arguments of a call are made of."""
+    """What the arguments of a call are made of. ``plain``: arrays whose numbers do not vary."""
 
     nodes: list[Node] = field(default_factory=list)
     numbers: list[Any] = field(default_factory=list)
     taken: list[_Made] = field(default_factory=list)
     arrays: list[Any] = field(default_factory=list)
+    plain: list[Any] = field(default_factory=list)
 
 
 def _place(site: Site) -> Place:
@@ -66,8 +67,7 @@ class HostCalls(Tracker):
 
     def makes(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether the result of a call that is about to begin will be symbolic."""
-        varies = self.context.array_values.varies
-        if site is None or not (self.ledger.scalars or self._made or any(map(varies, args))):
+        if site is None or not (self.ledger.scalars or self._made or any(map(self._holds_array, args))):
             return False
         parts = _Parts()
         try:
@@ -75,12 +75,18 @@ class HostCalls(Tracker):
         except _Unknown:
             self._give_back(parts)
             return False
-        if not any(isinstance(sym, Sym) for sym in syms):
+        if not any(isinstance(sym, Sym) and sym.leaves() for sym in syms):
             return False
         self.context.stack.expect(
             lambda result: self._of(site, called(fn, tuple(kwargs)), syms, parts, result), lambda: self._settle(site, parts)
         )
         return True
+
+    def _holds_array(self, value: Any) -> bool:
+        """Whether this is an array that varies, or a list or tuple of arrays."""
+        if type(value) not in (list, tuple):
+            return self.context.array_values.varies(value)
+        return 0 < len(value) <= _MOST_PARTS and all(map(is_array, value))
 
     def makes_of_list(self, site: MaybeSite, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """The same of a builtin function of one list."""
@@ -134,7 +140,7 @@ class HostCalls(Tracker):
             return self.ledger.scalars.call(BOUNDS, bounds, key)
         if type(key) is list or is_array(key):
             sym = self._part(key, site, parts)
-            keeps = is_array(key) and key.dtype.kind in "iu" and self.context.array_values.is_fixed(key)
+            keeps = is_array(key) and key.dtype.kind in "iu" and self.context.array_values.can_fix(key)
             return self.ledger.scalars.call(INDICES, (sym,), None) if keeps else sym
         if type(key) is not int:
             raise _Unknown
@@ -143,7 +149,9 @@ class HostCalls(Tracker):
     def operates(self, site: Site, fn: Any, operands: tuple[Any, ...]) -> bool:
         """Whether an operator is about to be applied to arrays that vary."""
         self._awaited = None
-        if fn is None or not any(map(self.context.array_values.varies, operands)):
+        if fn is None or not any(map(is_array, operands)):
+            return False
+        if not any(self.context.array_values.varies(one) or self.ledger.scalars.get(one) is not None for one in operands):
             return False
         parts = _Parts()
         try:
@@ -174,6 +182,24 @@ class HostCalls(Tracker):
         if node.snapshot is not None or len(obj) > _MOST_PARTS or not all(type(v) in _PARTS for v in obj):
             raise _Unknown
         return self._source(node, obj, site, parts)
+
+    def shows(self, site: Site, array: Any) -> bool:
+        """Whether what an attribute of an array shows, which is about to be read, will be symbolic."""
+        known = site.name in _ATTRIBUTES and self.context.array_values.sym(array, site) is not None
+        return known and (site.name == "T" or not self.context.array_values.has_fixed_shape(array))
+
+    def attr_result(self, site: Site, obj: Any, result: Any) -> Any:
+        """What the program gets."""
+        if not is_array(obj) or not self.shows(site, obj):
+            return result
+        whole = self.ledger.scalars.call(_ATTRIBUTES[site.name], (self.context.array_values.sym(obj, site),), None)
+        if site.name == "T":
+            self.context.array_values.keep(result, whole, (obj,), site)
+            return result
+        if site.name == "size":
+            return self.ledger.scalars.bind(result, whole)
+        call, bind = self.ledger.scalars.call, self.ledger.scalars.bind
+        return tuple(bind(n, call(ELEMENT, (whole, k), n)) for k, n in enumerate(result))
 
     def item_result(self, site: Site, obj: Any, key: Any, result: Any) -> Any:
         """What the program gets."""
@@ -208,6 +234,9 @@ class HostCalls(Tracker):
             return sym
         if tp is type and (value.__module__ == "numpy" or value in (int, float, bool)):
             return value  # a dtype
+        if is_array(value) and self.context.arrays.is_plain_array(value):
+            parts.plain.append(value)
+            return self.ledger.scalars.call(HostCall(value.copy().copy, "array"), (), None)
         if tp not in (list, tuple, deque):
             raise _Unknown
         if (made := self._made.get(id(value))) is not None:
@@ -218,7 +247,9 @@ class HostCalls(Tracker):
             parts.numbers += made.numbers
             return made.sym
         node = self.refgraph.node(value)
-        if node is not None:
+        if node is not None and self._holds_array(value) and node.snapshot is None:
+            self.context.contents.read_all(node, site, carry=True)
+        elif node is not None:
             return self._of_outside(node, site, parts)
         if tp is deque or len(value) > _MOST_PARTS:
             raise _Unknown
@@ -253,18 +284,30 @@ class HostCalls(Tracker):
     def _of(self, site: Site, fn: Any, syms: tuple[Any, ...], parts: _Parts, result: Any) -> Any:
         if type(result) in kinds.NUMBER_TYPES or type(result) in kinds.BOOLS:
             return self.context.numbers.of_symbols(site, fn, syms, result)
-        if any(result is array for array in parts.arrays):  # `out=`, perhaps
+        if any(result is array for array in parts.arrays):
+            if result is not parts.arrays[0] or fn.__name__.partition(" ")[0] not in _UNCHANGED:  # `out=`, perhaps
+                self._settle(site, parts)
+                return result
+            same = HostCall(lambda array, *options: fn(array, *options) is array, "is the same array")
+            self.context.decisions.decide(self.ledger.scalars.call(same, syms, True), True, "is", site)
+            return result
+        if any(_shows(result, array) for array in parts.plain):
             self._settle(site, parts)
-            return result
-        if parts.arrays and is_array(result):
+            return self.context.outside.array_made(result)
+        if is_array(result):
             sym = self.ledger.scalars.call(fn, syms, None)
-            fixed = all(map(self.context.array_values.is_fixed, parts.arrays)) and _keeps_shape(fn, syms)
-            self.context.array_values.keep(result, sym, fixed, site)
+            self.context.array_values.keep(result, sym, parts.arrays if _keeps_shape(fn, syms) else None, site)
             return result
-        if parts.arrays and type(result) is list and all(map(self.context.array_values.is_fixed, parts.arrays)):
+        if type(result) is tuple and all(map(is_array, result)):
+            whole = self.ledger.scalars.call(fn, syms, None)
+            for k, array in enumerate(result):
+                self.context.array_values.keep(array, self.ledger.scalars.call(ELEMENT, (whole, k), None), None, site)
+            return result
+        if parts.arrays and type(result) is list and all(self.context.array_values.fix(a, site) for a in parts.arrays):
             if self.context.array_values.listed(result, self.ledger.scalars.call(fn, syms, list(result))):
                 return result
-        taken_at = taker_of(site.code, _place(site)) if type(result) is list and not parts.arrays else None
+        is_list = type(result) is list and not (parts.arrays or parts.plain)
+        taken_at = taker_of(site.code, _place(site)) if is_list else None
         if taken_at is None:
             self._settle(site, parts)
             self.context.outside.array_made(result)
@@ -281,11 +324,18 @@ class HostCalls(Tracker):
             self.context.contents.read_all(node, site)
 
 
+def _shows(result: Any, array: Any) -> bool:
+    """Whether a result, or an array in it, shows the memory of ``array``."""
+    if type(result) in (list, tuple):
+        return any(_shows(one, array) for one in result)
+    return is_array(result) and owner_of(result) is owner_of(array)
+
+
 def _keeps_shape(fn: Any, syms: tuple[Any, ...]) -> bool:
     """Whether the shape of the result follows from that of the arrays."""
     if fn is ELEMENT:
         return not _varies(syms[1])
-    return fn in _ELEMENTWISE or (fn.__name__.rpartition(".")[2] in ("astype", "copy", "flatten", "ravel", "round"))
+    return fn in _ELEMENTWISE or fn.__name__.rpartition(".")[2] in _OF_SHAPES
 
 
 def _varies(place: Any) -> bool:
@@ -296,4 +346,7 @@ def _varies(place: Any) -> bool:
     return place.kind != "call" or place.payload not in (PLACES, BOUNDS) or any(map(_varies, place.args))
 
 
+_ATTRIBUTES = {name: HostCall(operator.attrgetter(name), name) for name in ("T", "shape", "size")}
+_OF_SHAPES = ("array", "astype", "concatenate", "copy", "flatten", "hstack", "ravel", "round", "stack", "vstack")
+_UNCHANGED = ("numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray")  # which may return what they are given
 _ELEMENTWISE = {called(fn, ()) for fn in (*BINARY.values(), *UNARY.values(), *COMPARE.values())}

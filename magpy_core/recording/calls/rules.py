@@ -97,7 +97,10 @@ class Rules(Tracker):
         obj = args[0]
         if self.context.host_calls.takes(obj) and self.context.host_calls.makes_of_list(site, fn, args, kwargs):
             return
-        if self.context.array_values.shows(obj, "shape"):
+        if self.context.array_values.varies(obj) and not self.context.array_values.has_fixed_shape(obj):
+            if self.context.host_calls.makes(site, fn, args, kwargs):
+                return
+        if self.context.array_values.shows(obj, "shape", site):
             return
         self.context.arrays.memory_read(site, obj)
         if type(obj) is torch.UntypedStorage:

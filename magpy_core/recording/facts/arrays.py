@@ -104,5 +104,6 @@ class Arrays(Tracker):
 
     def operator_result(self, operands: tuple[Any, ...], result: Any) -> None:
         """The result of an operator on plain arrays and numbers is a plain array too."""
-        if all(self.is_plain_array(v) or kinds.kind_of(v) == kinds.SCALAR for v in operands):
+        plain = [self.is_plain_array(v) for v in operands]
+        if any(plain) and all(known or kinds.kind_of(v) == kinds.SCALAR for known, v in zip(plain, operands, strict=True)):
             self.keep(result)

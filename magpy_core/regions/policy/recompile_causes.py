@@ -71,7 +71,7 @@ def _is_news(failure: Failure, learned: Learned) -> bool:
     path = failure.source.path
     if failure.number:
         return path not in learned.numbers and path not in learned.exact
-    return bool(failure.dims) and not set(failure.dims) <= learned.dims.get(path, set())
+    return bool(failure.dims) and path not in learned.exact and not set(failure.dims) <= learned.dims.get(path, set())
 
 
 def _is_outdated(failure: Failure, learned: Learned) -> bool:
@@ -94,7 +94,7 @@ def generalise(learned: Learned, failures: Sequence[Failure], *, sizes: bool = T
             continue
         if failure.number and failure.source.path not in learned.exact:
             learned.numbers.add(failure.source.path)
-        elif failure.dims and sizes:
+        elif failure.dims and sizes and failure.source.path not in learned.exact:
             learned.dims.setdefault(failure.source.path, set()).update(failure.dims)
         else:
             continue

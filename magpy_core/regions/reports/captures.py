@@ -59,7 +59,7 @@ def _guard_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
     for read in capture.refgraph.reads:
         place = user_site([read.site]) if read.kind.reported else None
         hooks = read.kind is TRUTH and read.source.describe().endswith("_hooks")
-        known = _of_backward(read.source) or _of_output(read.source) or _of_text(read.source)
+        known = _of_backward(read.source) or _of_output(read.source) or _of_text(read.source) or read.source.kind == "array"
         if place is not None and not hooks and not known:
             name, value = read.kind.subject(read)
             text = f"The compiled code is valid while `{name}` is {value}."

@@ -1,4 +1,4 @@
-"""A mask built with NumPy that selects rows, and a constructor that torch's Python API does not see."""
+"""Weights in a NumPy array, used one by one, and a constructor that torch's Python API does not see."""
 
 import numpy as np
 import torch
@@ -9,13 +9,14 @@ class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
-        self.keep = np.array([True, True, False, True])
+        self.weights = np.array([1.0, 0.5])
 
     def forward(self, x):
-        kept = x[self.keep]  # expect: MP105 `x[self.keep]`
+        for weight in self.weights:  # expect: MP105 `self.weights`
+            x = x * weight
         scale = torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])  # expect: MP105 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
         # expect[-1]: MP102 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
-        return self.layer(kept) + scale
+        return self.layer(x) + scale
 
 
 torch.manual_seed(0)

@@ -620,3 +620,336 @@ def region(x, i):
 
 def change_order():
     order[1] = 9
+
+
+# === array_masks_tensor: calls=8
+table = torch.arange(40.0).reshape(10, 4)
+keep = np.arange(10) % 3 == 0
+cells = np.arange(40).reshape(10, 4) % 7 == 0
+
+
+def region(x, i):
+    written = table * x.sum()
+    written[~keep] = -1.0
+    written[cells] += 0.5
+    return written, table[keep], table[keep & (np.arange(10) < i + 4), 1], table[:, keep[:4]].sum(), int(keep.sum())
+
+
+def change_mask():
+    keep[3] = not keep[3]
+
+
+def change_to_none():
+    keep[:] = False
+
+
+def change_through_view():
+    view = cells[2]
+    view[:] = True
+
+
+def change_kind():
+    global keep
+    keep = np.array([1, 0, 4])
+
+
+def change_size():
+    global keep, table
+    keep, table = np.arange(12) % 2 == 0, torch.arange(48.0).reshape(12, 4)
+
+
+# === array_masks_written_later: calls=8
+table = torch.arange(10.0)
+keep = np.arange(10) % 3 == 0
+
+
+def region(x, i):
+    before = table[keep]
+    keep[i] = np.bool_(True)
+    return before.sum() * x, table[keep]
+
+
+def change_mask():
+    keep[9] = False
+
+
+# === arrays_in_a_list: calls=8
+parts = [np.arange(4.0), np.ones(4)]
+more = np.zeros(4)
+
+
+def region(x, i):
+    stacked = torch.from_numpy(np.stack(parts))
+    joined = torch.from_numpy(np.concatenate([*parts, more * i], 0))
+    table = torch.tensor(np.array(parts), dtype=torch.float32)
+    made = []
+    for part in parts:
+        made.append(part + 1)
+    return stacked * x.sum(), joined, table, torch.from_numpy(np.vstack(made)), torch.from_numpy(np.hstack((more, parts[0])))
+
+
+def change_numbers():
+    parts[0][1] = 9.0
+
+
+def change_array():
+    parts[1] = np.full(4, 3.0)
+
+
+def change_longer():
+    parts.append(np.full(4, -1.0))
+
+
+def change_same():
+    parts[1] = parts[0]
+
+
+def change_element_kind():
+    parts[0] = [1.0, 2.0, 3.0, 4.0]
+
+
+def change_memory():
+    global more
+    more = parts[0][:]
+
+
+# === arrays_in_a_list_that_is_written: calls=8
+parts = [np.arange(4.0), np.ones(4)]
+
+
+def region(x, i):
+    before = np.stack(parts)
+    parts[0][1] = float(i)
+    return torch.from_numpy(before) * x.sum(), torch.from_numpy(np.stack(parts))
+
+
+def change_numbers():
+    parts[1][1] = 9.0
+
+
+# === arrays_in_a_list_that_changes: calls=8
+parts = [np.arange(4.0), np.ones(4)]
+
+
+def region(x, i):
+    before = np.stack(parts)
+    parts.reverse()
+    return torch.from_numpy(before) * x.sum(), torch.from_numpy(np.concatenate(list(parts)))
+
+
+def change_numbers():
+    parts[1][1] = 9.0
+
+
+# === array_places: calls=8
+table = torch.arange(40.0).reshape(10, 4)
+scores = np.arange(10) * 3 % 7
+kept = {}
+
+
+def region(x, i):
+    (above,) = np.where(scores > i % 4)
+    rows = scores.nonzero()[0]
+    kept["best"] = np.argsort(scores)[-2:]
+    return table[above].sum() * x, table[rows], table[np.flatnonzero(scores == 3)], torch.from_numpy(scores[scores > 2])
+
+
+def change_scores():
+    scores[:] = scores[::-1].copy()
+
+
+def change_to_none():
+    scores[:] = 0
+
+
+def change_to_one():
+    scores[:] = 0
+    scores[4] = 9
+
+
+# === array_of_another_size: calls=10
+table = torch.arange(40.0).reshape(10, 4)
+batch = np.arange(12.0).reshape(3, 4)
+rows = np.arange(3)
+
+
+def args(i):
+    global batch, rows
+    n = (3, 5, 2, 7, 1, 0)[i % 6]
+    batch, rows = np.arange(4.0 * n).reshape(n, 4) + i, np.arange(n)[::-1].copy()
+    return (torch.ones(3) * (i + 0.25), i)
+
+
+def region(x, i):
+    n, width = batch.shape
+    given = torch.from_numpy(batch)
+    halves = torch.from_numpy(batch.T.copy()) * 0.5
+    return given.sum() * x + n, table[rows] + width, halves, len(rows) * 2, batch.size + rows.shape[0], batch.T[0].sum()
+
+
+def change_rank():
+    global batch
+    batch = batch.reshape(-1, 2)
+
+
+def change_type():
+    global batch
+    batch = batch.astype(np.float32)
+
+
+def change_order():
+    global batch
+    batch = np.asfortranarray(batch)
+
+
+def change_memory():
+    global rows
+    rows = batch.view(np.int64)[:, 0] * 0
+
+
+# === array_of_another_size_decides: calls=10
+batch = np.arange(12.0).reshape(3, 4)
+
+
+def args(i):
+    global batch
+    n = (3, 5, 2, 7, 3)[i % 5]
+    batch = np.arange(4.0 * n).reshape(n, 4) + i
+    return (torch.ones(3) * (i + 0.25), i)
+
+
+def region(x, i):
+    given = torch.from_numpy(batch)
+    if len(batch) > 4:
+        given = given[:4]
+    total = given.sum()
+    for row in batch[:, 0].tolist():
+        total = total + row
+    return total * x, getattr(batch, "shape"), batch.ndim, str(batch.dtype)
+
+
+def change_size():
+    batch.resize((2, 4), refcheck=False)
+
+
+# === array_shape_is_changed: refused calls=8
+batch = np.arange(12.0).reshape(3, 4)
+
+
+def region(x, i):
+    before = torch.from_numpy(batch * 1.0)
+    batch.shape = (4, 3) if i % 2 else (2, 6)
+    return before.sum() * x, torch.from_numpy(batch * 2.0), batch.shape
+
+
+# === computed_array_shape_is_changed: refused calls=8
+batch = np.arange(12.0).reshape(3, 4)
+
+
+def region(x, i):
+    doubled = batch * 2.0
+    doubled.shape = (4, 3) if i % 2 else (2, 6)
+    return torch.from_numpy(doubled).sum() * x
+
+
+# === plain_arrays_and_numbers: calls=8
+table = torch.arange(40.0).reshape(10, 4)
+order = np.arange(10)
+step = {"n": 0}
+
+
+def region(x, i):
+    step["n"] += 1
+    n = step["n"] % 5
+    plain = np.arange(10)
+    below = plain < n
+    plain[0] = 7
+    mixed = order + plain
+    plain[1] = -1
+    rows = np.arange(n, n + 3)
+    np.add(plain, 1, out=plain)
+    return table[below].sum() * x, torch.from_numpy(mixed), table[rows], torch.from_numpy(plain), np.full(2, n).sum()
+
+
+def change_order():
+    order[2] = 5
+
+
+def change_step():
+    step["n"] = 3
+
+
+# === plain_array_shown_by_a_view: calls=8
+step = {"n": 0}
+
+
+def region(x, i):
+    step["n"] += 1
+    plain = np.arange(6)
+    shown = np.reshape(plain, (2 + 0 * step["n"], 3))
+    parts = np.split(plain, [step["n"] % 2 + 1])
+    plain[0] = 9
+    return x, torch.tensor(shown), torch.tensor(parts[0])
+
+
+def change_step():
+    step["n"] = 3
+
+
+# === plain_array_written_by_numpy: calls=8
+order = np.arange(6)
+step = {"n": 0}
+
+
+def region(x, i):
+    step["n"] += 1
+    plain = np.zeros(6, dtype=np.int64)
+    np.put(plain, step["n"] % 3, 5)
+    np.multiply(plain, step["n"], plain)
+    return x, torch.tensor(plain)
+
+
+def change_step():
+    step["n"] = 3
+
+
+# === plain_array_written_with_what_varies: refused calls=8
+order = np.arange(6)
+
+
+def region(x, i):
+    plain = np.zeros(6, dtype=np.int64)
+    np.copyto(plain, order)
+    return x, torch.tensor(plain)
+
+
+def change_order():
+    order[2] = 5
+
+
+# === plain_array_is_the_result_of_what_varies: refused calls=8
+order = np.arange(6)
+
+
+def region(x, i):
+    plain = np.zeros(6, dtype=np.int64)
+    np.add(order, 1, out=plain)
+    return x, torch.tensor(plain)
+
+
+def change_order():
+    order[2] = 5
+
+
+# === plain_array_masked_by_what_varies: refused calls=8
+order = np.arange(6)
+
+
+def region(x, i):
+    plain = np.zeros(6, dtype=np.int64)
+    np.putmask(plain, order > 2, 7)
+    return x, torch.tensor(plain)
+
+
+def change_order():
+    order[2] = 5

@@ -406,7 +406,7 @@ def region(x):
     return x.mul(torch.from_numpy(np.linalg.norm(x.numpy()[None], axis=1)))
 
 
-# === numpy_e1: calls=6, refused
+# === numpy_e1: calls=6
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 

@@ -118,7 +118,7 @@ def change_it():
     A[0][...] += 1
 
 
-# === array_copied: refused
+# === array_copied
 A = np.arange(3.0)
 
 

@@ -104,7 +104,7 @@ def region(x):
     return np.random.rand(3), x * 2
 
 
-# === plain_array_number_varies: calls=8, refused
+# === plain_array_number_varies: calls=8
 n = 0
 
 
