@@ -77,6 +77,26 @@ def field_set(ops: OperatorGraph, tensor: torch.Tensor, name: str, value: Any, r
     return result
 
 
+def is_its_memory(ops: OperatorGraph, tensor: torch.Tensor, value: Any) -> bool:
+    """Whether ``tensor.data = value`` changes nothing: ``value`` is ``tensor.data``."""
+    if type(value) is not torch.Tensor or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    if not ops.inputs.is_inside(value):
+        return False
+    with no_torch_function():
+        if (
+            tensor.layout is not torch.strided
+            or value.layout is not torch.strided
+            or storage_key(tensor) in ops.writes.taken
+        ):
+            return False
+        same = (tensor.dtype, tensor.device, tensor.shape, tensor.stride(), tensor.storage_offset()) == (
+            value.dtype, value.device, value.shape, value.stride(), value.storage_offset()
+        )  # fmt: skip
+        flags = tensor.is_conj() == value.is_conj() and tensor.is_neg() == value.is_neg()
+        return same and flags and storage_key(tensor) == storage_key(value) and not value.requires_grad
+
+
 def can_take_memory(ops: OperatorGraph, tensor: torch.Tensor, value: Any) -> bool:
     """Whether ``tensor.data = value`` can be an effect: ``tensor`` is from outside, without a gradient or a base, and gets
     the memory of a result that nothing else is in. What autograd has saved of ``tensor`` would change with it."""

@@ -167,6 +167,8 @@ def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any)
             return partial(reads.metadata, ops, attr, (tensor,), {})  # a no-op while the guard on `requires_grad` holds
         ops.leaves.prepare(tensor, value)
         return lambda result: result
+    if attr == "data" and reads.is_its_memory(ops, tensor, value):  # `x.data -= y`
+        return lambda result: result
     if attr == "data" and reads.can_take_memory(ops, tensor, value):
         ops.entry.keep(tensor)
         return partial(reads.memory_taken, ops, tensor, value)

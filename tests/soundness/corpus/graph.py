@@ -981,6 +981,52 @@ def change_back():
     p.data = view
 
 
+# === data_assigned_to_itself: calls=8
+net = nn.Linear(3, 3)
+shown = net.weight.data
+other = net.bias.detach()
+
+
+def region(x):
+    loss = net(x).square().mean()
+    loss.backward()
+    for p in net.parameters():
+        p.data -= 0.1 * p.grad
+        p.grad.data *= 0.5
+    net.weight.data += shown * 0.01
+    net.bias.data = other.data
+    return loss, net(x), shown.sum()
+
+
+def change_memory():
+    net.weight.data = torch.ones(3, 3)
+
+
+def change_parameter():
+    net.weight = nn.Parameter(torch.ones(3, 3))
+
+
+def change_other():
+    global other
+    other = torch.ones(3)
+
+
+def change_layout():
+    net.weight.data = torch.ones(3, 3).t()
+
+
+# === data_of_another_assigned: refused calls=8
+p = nn.Parameter(torch.ones(2, 2))
+other = torch.zeros(2, 2)
+
+
+def region(x):
+    kept = p.data
+    p.data = other.data
+    kept += 1
+    return (p * x.sum()).sum()
+
+
 # === data_assigned_to_what_has_no_gradient: calls=8
 slow, fast = nn.Linear(3, 3), nn.Linear(3, 3)
 slow.requires_grad_(False)
