@@ -15,8 +15,13 @@ HEAD = ("steps compared", "differ", "largest difference", "in step")
 
 
 def compared(report: Report) -> list[RegionSummary]:
-    """The regions of which calls were compared."""
-    return [region for region in report.regions if region.samples]
+    """The regions of which later calls were compared, and those whose code was wrong in its first call already."""
+    return [region for region in report.regions if region.samples or region.wrong]
+
+
+def _wrong_at_first(region: RegionSummary) -> int:
+    """How many graphs gave another result before a later call could be compared."""
+    return max(0, region.wrong - sum(one.is_difference for one in region.samples))
 
 
 def cells(region: RegionSummary) -> tuple[str, ...]:
@@ -25,16 +30,18 @@ def cells(region: RegionSummary) -> tuple[str, ...]:
     worst = max(checked, key=lambda one: one.apart, default=None)
     return (
         f"{len({one.step for one in checked}):,}",
-        f"{sum(one.is_difference for one in checked):,}",
+        f"{sum(one.is_difference for one in checked) + _wrong_at_first(region):,}",
         "-" if worst is None else f"{worst.apart:.1e}" if worst.apart else "0",
         "-" if worst is None or not worst.apart else f"{worst.step:,}",
     )
 
 
 def reasons(region: RegionSummary) -> list[str]:
-    """Why calls could not be compared."""
+    """Why calls could not be compared, or were not."""
+    first = _wrong_at_first(region)
+    wrong = [f"{count(first, 'graph')} not used: another result in its first call"] if first else []
     found = Counter(one.unchecked for one in region.samples if one.unchecked)
-    return [f"{count(number, 'call')} not compared: {clean(reason)}" for reason, number in found.most_common(3)]
+    return wrong + [f"{count(number, 'call')} not compared: {clean(reason)}" for reason, number in found.most_common(3)]
 
 
 def numerics(report: Report) -> str:
@@ -47,7 +54,7 @@ def numerics(report: Report) -> str:
 
 
 def table(report: Report) -> Table | None:
-    """None if nothing was compared but the first calls."""
+    """None if nothing was compared but the first calls, and these were right."""
     regions = compared(report)
     if not regions:
         return None

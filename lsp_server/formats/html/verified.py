@@ -19,7 +19,7 @@ _ENDLESS = 1e300  # a report's JSON has no infinite number
 
 
 def chapter(report: Report) -> str:
-    """Empty if nothing was compared but the first calls, unless these had to give the same bits."""
+    """Empty if nothing was compared but the first calls, and these were right, unless they had to give the same bits."""
     regions = verified.compared(report)
     if not regions:
         alone = verified.numerics(report)

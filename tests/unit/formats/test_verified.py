@@ -42,6 +42,15 @@ def test_the_table_has_a_row_for_each_region_that_was_compared() -> None:
     assert "Compared with eager mode" in text and re.search(r"net +3 +1 +2.5e-01 +100", text) and "quiet" not in text
 
 
+def test_code_that_was_wrong_in_its_first_call_has_a_row() -> None:
+    at_first, later = region("at first"), region("later", Compared(50, 0.25, is_difference=True))
+    at_first.wrong, later.wrong = 2, 1
+    report = Report("train.py", regions=[at_first, later])
+    assert [verified.cells(one) for one in verified.compared(report)] == [("0", "2", "-", "-"), ("1", "1", "2.5e-01", "50")]
+    assert verified.reasons(at_first) == ["2 graphs not used: another result in its first call"]
+    assert verified.reasons(later) == [] and "2 graphs not used" in chapter.chapter(report)
+
+
 def test_the_page_draws_them_over_the_steps() -> None:
     assert chapter.chapter(Report("train.py")) == ""
     text = page.text(REPORT, view())
