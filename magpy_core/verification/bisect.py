@@ -21,7 +21,9 @@ from magpy_core.verification.smallest import Part, smallest_part
 _BLAME: dict[Fault, str] = {
     "Inductor": "Without Inductor, it does not differ: Inductor's code is wrong.",
     "a decomposition of torch": "It differs without Inductor, too: a decomposition of torch's is wrong.",
+    "MagPy": "It has an operator of MagPy's own: please report it to MagPy.",
 }
+_OWN = "magpy."  # the namespace of MagPy's operators
 
 
 def bisect(
@@ -45,12 +47,18 @@ def bisect(
         if written is not None:
             found = replace(found, reproducer=str(written.path))
             on_progress(replace(found, text=f"{found.text} `{written.path}` has it."))
-        fault: Fault = "a decomposition of torch" if _differs(part, "aot_eager", part.inputs) else "Inductor"
+        fault = _fault(part)
         found = replace(found, text=f"{found.text} {_BLAME[fault]}", fault=fault)
         on_progress(found if written is None else replace(found, text=f"{found.text} `{written.path}` has it."))
         return replace(found, text=f"{found.text} {text if written is None else _confirmed(written)}")
     except Exception as error:  # of the graph, when it runs operator by operator, or of a compiler
         return Cause(f"Its operations could not be told apart ({type(error).__name__}: {str(error)[:160]}).")
+
+
+def _fault(part: Part) -> Fault:
+    if any(name.startswith(_OWN) for name in part.operations):
+        return "MagPy"
+    return "a decomposition of torch" if _differs(part, "aot_eager", part.inputs) else "Inductor"
 
 
 def _of_part(part: Part, text: str) -> Cause:

@@ -12,6 +12,8 @@ import pytest
 import torch
 from torch import fx
 
+from magpy_core._compat.torch.inductor_extensions import hoist
+from magpy_core.verification import bisect as bisection
 from magpy_core.verification import reproducer
 from magpy_core.verification.reproducer import write
 from magpy_core.verification.smallest import Part, explained, smallest_part
@@ -232,3 +234,13 @@ def test_the_file_says_whether_torch_alone_differs(tmp_path: Path, dtype: torch.
     )
     written.path.write_text(wrong)
     assert reproducer._is_confirmed(written.path), wrong
+
+
+def test_an_operator_of_magpy_is_not_blamed_on_inductor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    x = torch.randn(4)
+    found = smallest_part(traced(lambda x: hoist(x).exp(), x), (x,), with_bug(hoist))
+    assert found is not None and found.operations == ["magpy.hoist.default"]
+    monkeypatch.setattr(bisection, "smallest_part", lambda *given: found)
+    monkeypatch.setattr(bisection, "_written", lambda part, folder: (None, "No file."))
+    cause = bisection.bisect(found.graph, found.inputs, tmp_path)
+    assert cause.fault == "MagPy" and "report it to MagPy" in cause.text and "Inductor" not in cause.text
