@@ -138,25 +138,26 @@ class Tensor(Type):
 
 
 class Shape(_OfValue):
-    """The array has this shape."""
+    """The value is this shape of an array."""
 
     name = "shape"
-    template = "{source}.shape == {expected}"
-    of_object = True
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} == {read.expected}"
 
     def fits(self, value: Any, expected: Any) -> bool:
-        return bool(value.shape == expected)
+        return bool(value == expected)
 
     def code(self, writer: CheckWriter, read: Read) -> None:
-        writer.fail_if(f"{writer.var(read.source)}.shape != {writer.const(read.expected)}", read.site)
+        writer.fail_if(f"{writer.var(read.source)} != {writer.const(read.expected)}", read.site)
 
     def failure(self, read: Read, now: Now) -> Failure | None:
-        shape = now(read.source).shape
+        shape = now(read.source)
         if shape == read.expected:
             return None
         same_rank = len(shape) == len(read.expected)
         dims = tuple(d for d, (a, b) in enumerate(zip(shape, read.expected, strict=True)) if a != b) if same_rank else ()
-        return replace(_failure(read, str(shape), str(read.expected)), name=f"{read.source.describe()}.shape", dims=dims)
+        return replace(_failure(read, str(shape), str(read.expected)), dims=dims)
 
 
 class Is(_OfValue):

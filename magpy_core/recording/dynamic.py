@@ -57,10 +57,10 @@ def _assume(ledger: Ledger, source: Source, dims: set[int]) -> None:
         ledger.learned.assumed.add(source.path)
 
 
-def assume_sizes_of(ledger: Ledger, source: Source, tensor: torch.Tensor, array: Source) -> None:
-    """Assume that those sizes of a tensor vary that do in the array of which it is made."""
+def assume_sizes_of(ledger: Ledger, source: Source, tensor: torch.Tensor, shape: Source) -> None:
+    """Assume that those sizes of a tensor vary that do in the ``shape`` of the array of which it is made."""
     with no_torch_function():
-        dims = {d for d in ledger.learned.dims.get(array.path, ()) if d < tensor.dim() and tensor.shape[d] > 1}
+        dims = {d for d in ledger.learned.dims.get(shape.path, ()) if d < tensor.dim() and tensor.shape[d] > 1}
     _assume(ledger, source, dims)
 
 

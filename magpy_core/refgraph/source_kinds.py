@@ -13,7 +13,7 @@ import torch
 
 from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.refgraph import natives
-from magpy_core.refgraph.arrays import array_text
+from magpy_core.refgraph.arrays import array_text, is_array
 from magpy_core.refgraph.counters import position
 from magpy_core.refgraph.draws import Drawn
 from magpy_core.refgraph.folds import fold, numbers_in
@@ -242,6 +242,13 @@ class Draw(SourceKind):
         return name
 
 
+class ShapeOfArray(SourceKind):
+    """Never held: an array is resized in place."""
+
+    def may_follow(self, base: Any, key: Any) -> bool:
+        return is_array(base)
+
+
 @dataclass(frozen=True)
 class Computation:
     """What makes a tensor: the symbol of the array, and keyword arguments."""
@@ -314,6 +321,7 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "upcoming": SourceKind(upcoming, "upcoming({b}, {k})", lambda s, b: f"next({b})"),
     "remaining": SourceKind(lambda b, k: remaining(b), "remaining({b})", lambda s, b: f"remaining({b})"),
     "position": SourceKind(lambda b, k: position(b), "position({b})", lambda s, b: f"next({b})"),
+    "shape": ShapeOfArray(lambda b, k: b.shape, "{b}.shape", lambda s, b: f"{b}.shape"),
     "array": SourceKind(lambda b, k: array_text(b), "array_text({b})", _base),
     "closed": SourceKind(lambda b, k: is_closed(b), "is_closed({b})", lambda s, b: f"{b}.closed"),
     "numbers": SourceKind(lambda b, k: numbers_in(b), "numbers_in({b})", _base),

@@ -17,8 +17,8 @@ from torch import nn
 import magpy_core
 from magpy_core.backends import background, fair_share
 from magpy_core.backends.background import Compilation, Result
-from magpy_core.limits import Limits
 from magpy_core.regions.api import region_of
+from tests.limits import WITHOUT_SHARES
 
 pytestmark = [pytest.mark.torch_compile, pytest.mark.filterwarnings("ignore")]
 CALLS = 6
@@ -136,7 +136,7 @@ def test_calls_meanwhile_are_plain_and_a_dropped_capture_is_cancelled(monkeypatc
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_compiler_cache")
 def test_a_forked_process_compiles_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_share, "LIMITS", Limits(compile_at_once=1000.0))  # other tests may leave no core free
+    monkeypatch.setattr(fair_share, "LIMITS", WITHOUT_SHARES)
     net, twin = Counting(), Counting()
     twin.load_state_dict(net.state_dict())
     magpy_core.compile(net, backend="inductor", wait=False)

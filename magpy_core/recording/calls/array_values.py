@@ -24,6 +24,7 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.arrays import are_separate, array_text, is_array, owner_of
 from magpy_core.refgraph.node import Node
+from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_kinds import Computation
 
 METHODS = frozenset({
@@ -84,10 +85,14 @@ class ArrayValues(Tracker):
         for array in _origins(found):
             if array.node is not None and not array.is_shape_read:
                 array.is_shape_read = True
-                self.refgraph.read(array.node.source, guard.SHAPE, array.value.shape, site)
-                if self.ledger.learned.dims.pop(array.node.source.path, None) is not None:
-                    self.ledger.learned.exact.add(array.node.source.path)
+                source = self._shape(array.node)
+                self.refgraph.read(source, guard.SHAPE, array.value.shape, site)
+                if self.ledger.learned.dims.pop(source.path, None) is not None:
+                    self.ledger.learned.exact.add(source.path)
         return True
+
+    def _shape(self, node: Node) -> Source:
+        return self.sources.make("shape", node.source, None)
 
     def has_fixed_shape(self, value: Any) -> bool:
         """Whether guards fix the shape of an array already."""
@@ -117,7 +122,7 @@ class ArrayValues(Tracker):
         self.refgraph.read(self.sources.make("array", node.source, None), guard.EQUAL, text, site)
         held = _Array(value, self.ledger.scalars.source(node.source, None), (), site, node)
         self._held[id(value)] = held
-        if not self.ledger.learned.dims.get(node.source.path):
+        if not self.ledger.learned.dims.get(self._shape(node).path):
             self.fix(value, site)
         return held
 
@@ -165,7 +170,7 @@ class ArrayValues(Tracker):
         source = self.sources.make("computed", root, Computation(held.sym, tuple(options.items())))
         self.refgraph.read(source, guard.TENSOR, type(tensor), self.journal.site)
         if held.node is not None:
-            assume_sizes_of(self.ledger, source, tensor, held.node.source)
+            assume_sizes_of(self.ledger, source, tensor, self._shape(held.node))
         self.refgraph.add(tensor, source)
         self._tensors.append((tensor, held.site))
 

@@ -13,8 +13,8 @@ import torch
 
 import magpy_core
 from magpy_core.backends import fair_share
-from magpy_core.limits import Limits
 from magpy_core.regions.api import region_of
+from tests.limits import WITHOUT_SHARES
 from tests.soundness.generators import writes
 
 Program = Callable[..., Any]
@@ -109,7 +109,7 @@ def all_of_them(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> list[Any]:
 @pytest.mark.slow
 def test_compiled_beside_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one call leaves in the tensors is what the next one reads."""
-    monkeypatch.setattr(fair_share, "LIMITS", Limits(compile_at_once=1000.0))  # other tests may leave no core free
+    monkeypatch.setattr(fair_share, "LIMITS", WITHOUT_SHARES)
     torch.manual_seed(0)
     start = [(torch.rand(4, 4), torch.rand(4, 4)) for _ in PROGRAMS]
     compiled = magpy_core.compile(all_of_them, wait=False)

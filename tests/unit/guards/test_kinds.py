@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -48,6 +49,10 @@ def own(t: SourceTable) -> Source:
 
 def attribute(t: SourceTable) -> Source:
     return t.attr(box(t), "a")
+
+
+def shape(t: SourceTable) -> Source:
+    return t.make("shape", attribute(t), None)
 
 
 def entry_of_dict(t: SourceTable) -> Source:
@@ -108,6 +113,8 @@ CASES = [
          "type(box.a) is list", "a list", "a tuple"),
     Case(guard.TENSOR, attribute, torch.Tensor, Box(torch.ones(2)), Box(3), "v1 = d0['a']",
          "box.a is a tensor", "a Tensor", "3"),
+    Case(guard.SHAPE, shape, (2, 3), Box(np.zeros((2, 3))), Box(np.zeros((2, 4))), "if v2 != C0: return MISS",
+         "box.a.shape == (2, 3)", "(2, 3)", "(2, 4)"),
     Case(guard.IS, entry_of_dict, len, Box(len), Box(Box), "if d['a'] is not C0: return MISS",
          "box.a is <builtin_function_or_method len>", "<builtin_function_or_method len>", "<type Box>"),
     Case(guard.IDENTITY, box, OTHER, OTHER, Box(), "if v0 is not C0: return MISS",
@@ -212,10 +219,17 @@ def test_outcomes_of_one_symbol_and_objects_told_apart_are_reads_of_their_own() 
 
 def test_checks_are_named_as_reports_have_them() -> None:
     assert set(KINDS) == {
-        "absent", "type", "tensor", "is", "identity", "eq", "truth", "keys", "elements", "names", "plain_module",
+        "absent", "type", "tensor", "shape", "is", "identity", "eq", "truth", "keys", "elements", "names", "plain_module",
         "is_source", "is_not_source", "sym",
     }  # fmt: skip
     assert guard.OUTCOME.check((None, True)) == "sym:True"
+
+
+@pytest.mark.parametrize(("new", "dims"), [((2, 4), (1,)), ((3, 4), (0, 1)), ((2, 3, 1), ()), ((6,), ())])
+def test_sizes_of_an_array_may_vary_but_not_how_many(new: tuple[int, ...], dims: tuple[int, ...]) -> None:
+    table = SourceTable()
+    failure = read_failure(Read(shape(table), guard.SHAPE, (2, 3)), (Box(np.zeros(new)),), {}, lambda site: None)
+    assert failure is not None and failure.dims == dims and failure.name == "box.a.shape"
 
 
 @pytest.mark.parametrize("new, number", [(3, True), (2.0, False), (True, False), ("2", False)])

@@ -17,8 +17,8 @@ import torch
 import magpy_core
 from magpy_core._compat.versions import PY314
 from magpy_core.backends import fair_share
-from magpy_core.limits import Limits
 from magpy_core.regions.api import region_of
+from tests.limits import WITHOUT_SHARES
 
 
 def scaled(x: torch.Tensor, k: float = 1.0) -> torch.Tensor:
@@ -177,7 +177,7 @@ def test_a_wrapper_of_the_programs() -> None:
 
 @pytest.mark.slow
 def test_compiled_beside_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_share, "LIMITS", Limits(compile_at_once=1000.0))  # other tests may leave no core free
+    monkeypatch.setattr(fair_share, "LIMITS", WITHOUT_SHARES)
     counter, keywords = Counter(), {"k": 2.0}
     compiled = magpy_core.compile(counter, wait=False)
     partial = magpy_core.compile(functools.partial(scaled, **keywords), wait=False)

@@ -16,9 +16,9 @@ import magpy_core
 from magpy_core._compat.torch import inductor, inductor_options
 from magpy_core.backends import fair_share
 from magpy_core.backends.tuning import DEFAULT, MODES, Tuning, tuned
-from magpy_core.limits import Limits
 from magpy_core.regions.api import region_of
 from magpy_core.regions.session import Session
+from tests.limits import WITHOUT_SHARES
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_session_keeps_what_the_program_asked_for() -> None:
 @pytest.mark.slow
 def test_compiled_beside_the_program_with_them(given: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     """What the forked process has compiled is found by the program, under the same options."""
-    monkeypatch.setattr(fair_share, "LIMITS", Limits(compile_at_once=1000.0))  # other tests may leave no core free
+    monkeypatch.setattr(fair_share, "LIMITS", WITHOUT_SHARES)
 
     def region(x: torch.Tensor) -> torch.Tensor:
         return x.cos() * 3

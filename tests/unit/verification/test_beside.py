@@ -20,6 +20,7 @@ from magpy_core.runner.interrupts import interrupts_call
 from magpy_core.verification import beside
 from magpy_core.verification.beside import Tracing, Tracings
 from magpy_core.verification.cause import Cause
+from tests.limits import WITHOUT_SHARES
 from tests.unit.verification.test_difference import traced
 
 pytestmark = [
@@ -34,7 +35,7 @@ _END_S = 120.0
 def imports_nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(beside, "import_inductor", lambda: None)
     monkeypatch.setattr(beside, "compile_alone", nullcontext)
-    monkeypatch.setattr(fair_share, "LIMITS", Limits(compile_at_once=1000.0))  # other tests may leave no core free
+    monkeypatch.setattr(fair_share, "LIMITS", WITHOUT_SHARES)
     yield
 
 
