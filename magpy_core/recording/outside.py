@@ -143,11 +143,11 @@ class Outside(Tracker):
             base = node.source
         else:
             return False
-        if not self._plain_tree((*args, *kwargs.values())):
+        # the draws are made before everything else, so their arguments are fixed, or follow from other draws and arrays
+        args = tuple(self._of_draws(value, site) or value for value in args)
+        kwargs = {name: self._of_draws(value, site) or value for name, value in kwargs.items()}
+        if not self._plain_tree(value for value in (*args, *kwargs.values()) if type(value) is not Drawn):
             return False
-        # the draws are made before everything else, so their arguments are fixed, or follow from other draws
-        args = tuple(self._of_draws(value) or value for value in args)
-        kwargs = {name: self._of_draws(value) or value for name, value in kwargs.items()}
         self.context.numbers.escape_all(site, args, kwargs)
         self.context.arguments.read(site, args, kwargs)
         if is_in_python(fn):
@@ -158,12 +158,17 @@ class Outside(Tracker):
         )
         return True
 
-    def _of_draws(self, value: Any) -> Drawn | None:
-        """The argument of a draw if it is computed from draws."""
-        sym = self.ledger.scalars.get(value) if type(value) in (int, float) else None
-        if sym is None or not all(leaf.kind == "source" and leaf.payload.kind == "draw" for leaf in sym.leaves()):
+    def _of_draws(self, value: Any, site: MaybeSite) -> Drawn | None:
+        """The argument of a draw if it is computed from draws, or from arrays from outside."""
+        arrays = self.context.array_values
+        if is_array(value):
+            sym = arrays.sym(value, site)
+        else:
+            sym = self.ledger.scalars.get(value) if type(value) in (int, float) else None
+        if sym is None or not sym.on_host:
             return None
-        return Drawn(sym)
+        known = all(leaf.payload.kind == "draw" or arrays.is_outside(leaf) for leaf in sym.leaves())
+        return Drawn(sym) if known else None
 
     def _plain_tree(self, values: Any) -> bool:
         """Whether all values are numbers, strings, None or plain arrays, in tuples or lists of any depth."""
@@ -175,9 +180,11 @@ class Outside(Tracker):
         )
 
     def drawn(self, site: MaybeSite, source: Any, fn: Any, result: Any) -> Any:
-        if is_array(result) and result.dtype.kind in "fiub" and not any(type(a) is Drawn for a in source.key[2]):
+        if is_array(result) and result.dtype.kind in "fiub":
+            _, _, args, kwargs = source.key
+            varies = any(type(a) is Drawn for a in (*args, *kwargs.values()))  # perhaps it is the size
             self.ledger.draws.append(source)
-            self.context.array_values.keep(result, self.ledger.scalars.source(source, None), (), site)
+            self.context.array_values.keep(result, self.ledger.scalars.source(source, None), None if varies else (), site)
             return result
         if type(result) in (int, float):
             self.ledger.draws.append(source)

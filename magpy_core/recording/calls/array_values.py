@@ -107,7 +107,19 @@ class ArrayValues(Tracker):
     def shows(self, value: Any, name: str, site: MaybeSite) -> bool:
         """Whether an attribute of an array that varies is a method that only reads it, or follows from what guards check:
         it is about to be read."""
-        return self.varies(value) and (name in METHODS or (name in FACTS and self.fix(value, site)))
+        if not self.varies(value) or name not in METHODS | FACTS:
+            return False
+        return name in METHODS or (self.fix(value, site) and (name != "dtype" or self._follows_arrays(value)))
+
+    def _follows_arrays(self, value: Any) -> bool:
+        """Whether the type of the numbers in an array follows from those of arrays from outside, and from no number."""
+        return all(map(self.is_outside, self._held[id(value)].sym.leaves()))
+
+    def is_outside(self, leaf: Sym) -> bool:
+        """Whether this is the symbol of an array from outside."""
+        return leaf.kind == "source" and any(
+            held.node is not None and held.node.source is leaf.payload for held in self._held.values()
+        )
 
     def _find(self, value: Any, site: MaybeSite) -> _Array | None:
         if (held := self._held.get(id(value))) is not None or not is_array(value):

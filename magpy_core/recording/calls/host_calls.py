@@ -296,7 +296,9 @@ class HostCalls(Tracker):
             return self.context.outside.array_made(result)
         if is_array(result):
             sym = self.ledger.scalars.call(fn, syms, None)
-            self.context.array_values.keep(result, sym, parts.arrays if _keeps_shape(fn, syms) else None, site)
+            grows = parts.nodes or parts.taken  # a list of numbers that the region extends
+            keeps = not grows and _keeps_shape(fn, syms)
+            self.context.array_values.keep(result, sym, parts.arrays if keeps else None, site)
             return result
         if type(result) is tuple and all(map(is_array, result)):
             whole = self.ledger.scalars.call(fn, syms, None)

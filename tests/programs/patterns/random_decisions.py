@@ -521,6 +521,22 @@ def numpy_choice_of_rows() -> Made:
 
 
 @pattern
+def rows_dropped_by_numpy_mask() -> Made:
+    model = net()
+    opt = sgd(model)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> Any:
+        keep = np.random.rand(len(x)) > 0.25
+        opt.zero_grad()
+        loss = F.mse_loss(model(x)[keep], y[keep], reduction="sum") / len(x)
+        loss.backward()
+        opt.step()
+        return loss.item()
+
+    return step, lambda: (model, opt)
+
+
+@pattern
 def nanogpt_get_batch() -> Made:
     data, model = torch.randint(10, (100,)), nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 10))
     opt = torch.optim.AdamW(model.parameters(), lr=0.01)

@@ -679,3 +679,20 @@ def checkpointed_layers() -> Made:
         return loss.item()
 
     return step, lambda: (model, opt)
+
+
+@pattern
+def weights_by_hand() -> Made:
+    """As in tutorials: no optimizer, and writes through `.data`."""
+    model, state = net(), {"lr": 0.05}
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> Any:
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        for p in model.parameters():
+            p.data -= state["lr"] * p.grad.data
+        model.zero_grad()
+        state["lr"] *= 0.99
+        return loss.item()
+
+    return step, lambda: (model, state)

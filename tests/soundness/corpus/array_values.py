@@ -953,3 +953,32 @@ def region(x, i):
 
 def change_order():
     order[2] = 5
+
+
+# === array_of_a_list_that_grows: calls=8
+values = [1.0, 2.0]
+
+
+def region(x, i):
+    values.append(x.sum().item())
+    made = np.array(values)
+    return x, len(made), made.shape, made.size, made[-1], np.array(values[-2:]).sum()
+
+
+def change_values():
+    values.append(3.0)
+
+
+# === type_of_an_array_and_a_number: calls=8
+small = np.arange(4, dtype=np.int8)
+step = {"n": 90}
+
+
+def region(x, i):
+    step["n"] += 6
+    made = small * 1 + step["n"]
+    return x, str(made.dtype), torch.tensor(made)
+
+
+def change_step():
+    step["n"] = 120

@@ -592,3 +592,63 @@ def region(x):
     shown = torch.from_numpy(values)
     values[0] = x.sum().item()
     return x.sum() + shown.sum()
+
+
+# === drawn_from_arrays: calls=8
+weights = np.array([1.0, 2.0, 3.0, 4.0])
+values = np.arange(4.0) * 10
+generator = np.random.default_rng(3)
+
+
+def region(x):
+    chosen = np.random.choice(4, 3, p=weights / weights.sum())
+    picked = torch.from_numpy(np.random.choice(values, 2))
+    mixed = torch.from_numpy(generator.permutation(values))
+    rows = generator.choice(4, size=2, replace=False, p=weights / weights.sum())
+    return torch.from_numpy(values[chosen]).sum() * x, picked, mixed, rows, x.sum() * float(np.random.rand())
+
+
+def change_weights():
+    weights[0] = 9.0
+
+
+def change_to_what_raises():
+    weights[:] = float("nan")
+
+
+def change_values():
+    values[1] = -5.0
+
+
+def change_size():
+    global weights, values
+    weights, values = np.ones(4), np.arange(7.0)
+
+
+def change_kind():
+    global values
+    values = [0.0, 1.0, 2.0, 3.0]
+
+
+# === drawn_from_an_array_that_is_written: calls=8
+weights = np.array([1.0, 2.0, 3.0, 4.0])
+
+
+def region(x):
+    before = np.random.choice(4, 3, p=weights / weights.sum())
+    weights[2] = 9.0
+    after = np.random.choice(4, 3, p=weights / weights.sum())
+    return x * torch.from_numpy(before).sum(), torch.from_numpy(after)
+
+
+def change_weights():
+    weights[0] = 9.0
+
+
+# === drawn_from_an_array_with_what_the_graph_computes: refused calls=8
+weights = np.array([1.0, 2.0, 3.0, 4.0])
+
+
+def region(x):
+    weights[2] = x.abs().sum().item()
+    return x, torch.from_numpy(np.random.choice(4, 3, p=weights / weights.sum()))
