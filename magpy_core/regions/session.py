@@ -21,7 +21,7 @@ from magpy_core.regions.lines import line_location
 from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
 from magpy_core.regions.policy.sampling import CallSample
-from magpy_core.regions.policy.savings import history_of
+from magpy_core.regions.policy.savings import futile_runs, history_of
 from magpy_core.regions.region import Region
 from magpy_core.regions.reports.cost_share import relate
 from magpy_core.regions.reports.progress import State, compile_progress
@@ -277,7 +277,8 @@ class Session:
         # If most steps are compiled, what is left is small: the usual share will do.
         lacks = QUEUE.pays_in(seconds) and not self._steps.are_mostly_compiled
         unfinished = min(self._last_run.unfinished + 1, 2) if lacks else 0
-        return replace(shown, processor=round(time.process_time(), 3), unfinished=unfinished)
+        futile = 0 if lacks else futile_runs(self.regions, self._last_run.futile)
+        return replace(shown, processor=round(time.process_time(), 3), unfinished=unfinished, futile=futile)
 
     def release(self) -> None:
         """Forgets the regions. The program has ended."""

@@ -75,6 +75,11 @@ class Budget:
         """Whether the next run of the command lets the compiler take more time, if this one ends while it is at work."""
         return self._has_next and not self._last_run.unfinished and QUEUE.pays_in(self._now() - self._began)
 
+    @property
+    def is_too_short(self) -> bool:
+        """Whether the last run has shown that compiling takes more than it saves in a run of this length."""
+        return not self._unlimited and self._last_run.is_too_short(self._now() - self._began, self._foreseen)
+
     def is_known_slower(self, graph: str) -> bool:
         """Whether the last run has shown that compiled code of ``graph``, by the key it is stored as, is slower."""
         return self._last_run.is_slower(graph)

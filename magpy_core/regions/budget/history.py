@@ -30,7 +30,8 @@ class LastRun:
     seconds; 0 if it has not saved anything. ``ahead``: the seconds that recording took when the command was compiled ahead
     of time; None: it was not. ``slower``: graphs whose compiled code was slower than eager mode, by the key it is stored
     as, and how many runs ago that was measured. ``processor``: the processor seconds of all its threads. ``unfinished``:
-    how many runs in a row have ended while code was being compiled for them."""
+    how many runs in a row have ended while code was being compiled for them. ``futile``: how many runs in a row would have
+    lost more by compiling than they had gained, with the one that has shown it."""
 
     seconds: float = 0.0
     saves: Mapping[str, float] = field(default_factory=dict)
@@ -38,6 +39,13 @@ class LastRun:
     slower: Mapping[str, int] = field(default_factory=dict)
     processor: float = 0.0
     unfinished: int = 0
+    futile: int = 0
+
+    def is_too_short(self, elapsed: float, foreseen: float) -> bool:
+        """Whether compiling will not pay in a run, now ``elapsed``, if it takes as long, or is not ``foreseen`` to take much
+        longer. After some runs, that is measured again."""
+        known = 0 < self.futile <= LIMITS.verdict_runs and self.ahead is None
+        return known and elapsed < self.seconds and foreseen < LIMITS.payback * self.seconds
 
     @property
     def granted(self) -> float:
@@ -78,8 +86,8 @@ class Kept:
             saves, ahead = {str(name): float(rate) for name, rate in found["saves"].items()}, found.get("ahead")
             slower = {str(graph): int(runs) for graph, runs in found.get("slower", {}).items()}
             processor, unfinished = float(found.get("processor", 0.0)), int(found.get("unfinished", 0))
-            ahead = None if ahead is None else float(ahead)
-            return LastRun(float(found["seconds"]), saves, ahead, slower, processor, unfinished)
+            ahead, futile = None if ahead is None else float(ahead), int(found.get("futile", 0))
+            return LastRun(float(found["seconds"]), saves, ahead, slower, processor, unfinished, futile)
         return LastRun()
 
     def write(self, run: LastRun) -> None:

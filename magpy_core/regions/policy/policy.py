@@ -110,6 +110,8 @@ class Policy:
 
     def _over_budget(self, miss: Miss) -> Unused | None:
         budget = miss.region.options.budget
+        if budget is not None and budget.is_too_short:
+            return "costly"
         if budget is None or budget.affords_recording(miss.region.id):
             return None
         self.paths.shorten()

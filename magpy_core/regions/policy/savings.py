@@ -1,4 +1,6 @@
-"""What a run shows of its compiled code, for the next run of the same command. Key function: history_of."""
+"""What a run shows of its compiled code, for the next run of the same command. Key functions: history_of,
+futile_runs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from statistics import median
 from magpy_core.limits import LIMITS
 from magpy_core.regions.budget.history import LastRun
 from magpy_core.regions.region_protocol import RegionView
+from magpy_core.regions.reports.unused import why_unused
 from magpy_core.regions.timing.steps import Steps
 
 
@@ -38,3 +41,10 @@ def history_of(regions: Sequence[RegionView], steps: Steps, seconds: float, befo
         saves[region.id] = share * max(1.0 - compiled / plain, 0.0)
     newest = sorted(slower.items(), key=lambda one: one[1])[: LIMITS.most_slower]
     return LastRun(seconds, saves, before.ahead, dict(newest))
+
+
+def futile_runs(regions: Sequence[RegionView], before: int) -> int:
+    """How many runs in a row were too short for compiled code to pay. ``before``: without this one."""
+    if any(region.hits for region in regions) or not any(why_unused(region) == "costly" for region in regions):
+        return 0
+    return 1 if any(region.recordings for region in regions) else before + 1

@@ -13,7 +13,9 @@ from magpy_core.backends.background import QUEUE
 from magpy_core.limits import LIMITS
 from magpy_core.regions.budget.budget import Budget
 from magpy_core.regions.budget.history import Kept, LastRun
-from magpy_core.regions.policy.savings import history_of
+from magpy_core.regions.policy import savings
+from magpy_core.regions.policy.policy import Miss, Policy
+from magpy_core.regions.policy.savings import futile_runs, history_of
 from magpy_core.regions.timing.steps import Steps
 
 
@@ -187,3 +189,38 @@ def test_the_folder_that_torch_has_set_itself_is_no_folder_of_the_user(
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", default_cache_dir())
     Kept("a").write(LastRun(3.0))
     assert Kept("a").read() == LastRun(3.0)
+
+
+def test_a_run_too_short_for_compiled_code_is_not_tried_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = {"costly": "costly", "queued": "queued", "served": ""}
+    monkeypatch.setattr(savings, "why_unused", lambda region: why[region.id])
+    costly = [region("costly", 0.1, 0.1, hits=0), region("queued", 0.1, 0.1, hits=0)]
+    assert futile_runs(costly, 3) == 1, "this run has shown it"
+    assert futile_runs([*costly, region("served", 0.1, 0.05)], 3) == 0 == futile_runs(costly[1:], 3)
+    nothing_recorded = [region("costly", 0.1, 0.1, hits=0, recordings=0)]
+    assert futile_runs(nothing_recorded, 3) == 4
+
+    run = LastRun(60.0, futile=1)
+    assert run.is_too_short(59.0, 0.0) and not run.is_too_short(61.0, 0.0), "it takes longer than the last one"
+    assert run.is_too_short(1.0, 100.0) and not run.is_too_short(1.0, 120.0), "its loops show that it takes longer"
+    assert not LastRun(60.0).is_too_short(1.0, 0.0) and not LastRun(60.0, futile=1, ahead=2.0).is_too_short(1.0, 0.0)
+    assert LastRun(60.0, futile=LIMITS.verdict_runs).is_too_short(1.0, 0.0)
+    assert not LastRun(60.0, futile=LIMITS.verdict_runs + 1).is_too_short(1.0, 0.0), "it is measured once more"
+
+
+def test_that_a_run_is_too_short_is_kept(caches: Path) -> None:
+    Kept("a").write(LastRun(3.0, futile=2))
+    assert Kept("a").read() == LastRun(3.0, futile=2)
+
+
+def test_nothing_is_recorded_in_a_run_that_is_too_short() -> None:
+    now = 0.0
+    budget = Budget(LastRun(60.0, futile=1), lambda: now)
+    policy, found = Policy(), SimpleNamespace(options=SimpleNamespace(budget=budget), calls=1)
+    miss = Miss(found, (), {})  # type: ignore[arg-type]
+    assert not policy.decide(miss) and policy.waits == "costly"
+    now = 61.0
+    assert not budget.is_too_short and not Budget(LastRun(60.0, futile=1), lambda: now, unlimited=True).is_too_short
+    budget = Budget(LastRun(60.0, futile=1), lambda: 0.0)
+    budget.expect(200.0)
+    assert not budget.is_too_short
