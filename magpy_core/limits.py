@@ -249,7 +249,7 @@ class Limits:
     # -- looking for work outside of regions (runner/rest.py, runner/step_functions.py)
     discovery_window: int = _limit(64, "calls", "of modules that are watched in a row, for work outside of regions")
     discovery_cost: float = _limit(100e-6, "seconds", "for watching one call, with what it calls")
-    discovery_share: float = _limit(0.02, "of the program's time", "for watching calls of modules")
+    discovery_share: float = _limit(0.005, "of the program's time", "for watching calls of modules")
     discovery_served: float = _limit(0.04, "of the program's time", "where compiled code serves: it shows whether that pays")
     longest_unwatched: int = _limit(8192, "calls", "without watching, at most, of modules that are called very often")
     discovery_pause: float = _limit(1.0, "seconds", "without watching, at most")
