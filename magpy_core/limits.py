@@ -50,11 +50,17 @@ class Limits:
     most_foreseen: float = _limit(
         20.0, "times the time it has run", "as long as a program is believed to go on: it may end its loops early"
     )
+    foreseen_after: float = _limit(
+        0.1, "of the last run's time", "first steps are slow: until then, loops don't tell that this run takes longer"
+    )
     look_ahead_interval: float = _limit(0.5, "seconds", "between two estimates of how long the program's loops go on")
     parallel_program: float = _limit(
         1.25,
         "processors that the program uses",
         "its threads wait for each other, so that a compiler that takes one stops all",
+    )
+    all_cores: float = _limit(
+        0.75, "of all processors", "a program that uses more leaves none idle: what compiling it takes, it loses in any run"
     )
     alone_after: float = _limit(
         0.5, "processor seconds", "of compiling that show whether it takes processors from the program"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
@@ -277,8 +278,11 @@ class Session:
         # If most steps are compiled, what is left is small: the usual share will do.
         lacks = QUEUE.pays_in(seconds) and not self._steps.are_mostly_compiled
         unfinished = min(self._last_run.unfinished + 1, 2) if lacks else 0
-        futile = 0 if lacks else futile_runs(self.regions, self._last_run.futile)
-        return replace(shown, processor=round(time.process_time(), 3), unfinished=unfinished, futile=futile)
+        processor = time.process_time()
+        # Where the program leaves cores idle, its code was only late because others were busy.
+        is_alone = processor >= LIMITS.all_cores * len(os.sched_getaffinity(0)) * seconds
+        futile = futile_runs(self.regions, self._last_run.futile) if is_alone and not lacks else 0
+        return replace(shown, processor=round(processor, 3), unfinished=unfinished, futile=futile)
 
     def release(self) -> None:
         """Forgets the regions. The program has ended."""

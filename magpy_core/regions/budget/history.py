@@ -43,9 +43,10 @@ class LastRun:
 
     def is_too_short(self, elapsed: float, foreseen: float) -> bool:
         """Whether compiling will not pay in a run, now ``elapsed``, if it takes as long, or is not ``foreseen`` to take much
-        longer. After some runs, that is measured again."""
+        longer. First steps are slow, so at first its loops tell too much. After some runs, that is measured again."""
         known = 0 < self.futile <= LIMITS.verdict_runs and self.ahead is None
-        return known and elapsed < self.seconds and foreseen < LIMITS.payback * self.seconds
+        is_longer = foreseen >= LIMITS.payback * self.seconds and elapsed >= LIMITS.foreseen_after * self.seconds
+        return known and elapsed < self.seconds and not is_longer
 
     @property
     def granted(self) -> float:

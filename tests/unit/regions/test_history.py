@@ -202,7 +202,8 @@ def test_a_run_too_short_for_compiled_code_is_not_tried_again_at_once(monkeypatc
 
     run = LastRun(60.0, futile=1)
     assert run.is_too_short(59.0, 0.0) and not run.is_too_short(61.0, 0.0), "it takes longer than the last one"
-    assert run.is_too_short(1.0, 100.0) and not run.is_too_short(1.0, 120.0), "its loops show that it takes longer"
+    assert run.is_too_short(7.0, 100.0) and not run.is_too_short(7.0, 120.0), "its loops show that it takes longer"
+    assert run.is_too_short(1.0, 500.0), "the first steps, by which that is reckoned, are slow"
     assert not LastRun(60.0).is_too_short(1.0, 0.0) and not LastRun(60.0, futile=1, ahead=2.0).is_too_short(1.0, 0.0)
     assert LastRun(60.0, futile=LIMITS.verdict_runs).is_too_short(1.0, 0.0)
     assert not LastRun(60.0, futile=LIMITS.verdict_runs + 1).is_too_short(1.0, 0.0), "it is measured once more"
@@ -221,6 +222,9 @@ def test_nothing_is_recorded_in_a_run_that_is_too_short() -> None:
     assert not policy.decide(miss) and policy.waits == "costly"
     now = 61.0
     assert not budget.is_too_short and not Budget(LastRun(60.0, futile=1), lambda: now, unlimited=True).is_too_short
-    budget = Budget(LastRun(60.0, futile=1), lambda: 0.0)
+    now = 0.0
+    budget = Budget(LastRun(60.0, futile=1), lambda: now)
     budget.expect(200.0)
+    assert budget.is_too_short
+    now = 7.0
     assert not budget.is_too_short

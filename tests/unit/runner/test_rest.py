@@ -79,7 +79,10 @@ def test_looking_takes_a_small_part_of_the_time() -> None:
     assert world.looks * LIMITS.discovery_cost < 0.02 * 200_000 * (1e-5 + LIMITS.discovery_cost)
 
 
-@pytest.mark.parametrize("seconds", [4e-4, 4e-3])
+_SHORT = LIMITS.discovery_cost / LIMITS.discovery_share
+
+
+@pytest.mark.parametrize("seconds", [4e-4, 4e-3, 0.8 * _SHORT])
 def test_there_is_a_look_at_least_once_a_second(seconds: float) -> None:
     world = World(seconds)
     for _ in range(64):
@@ -88,7 +91,7 @@ def test_there_is_a_look_at_least_once_a_second(seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"seconds": 6e-3}, {"seconds": 1e-4, "calm": False}, {"seconds": 1e-4, "has_session": False}]
+    "given", [{"seconds": 1.2 * _SHORT}, {"seconds": 1e-4, "calm": False}, {"seconds": 1e-4, "has_session": False}]
 )
 def test_long_calls_and_those_of_which_something_comes_are_looked_at(given: dict[str, Any]) -> None:
     world = World(**given)
