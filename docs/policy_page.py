@@ -75,7 +75,9 @@ All numbers: [spending limits](../reference/spending-limits.md). None of them ch
 
 How long the same command ran, and what compiled code saved in each region, is [kept](../reference/cache.md). If that is at least twice
 what recording and loading take, they start immediately in the next run. A run that ended while code was being compiled lets the next one
-take a quarter of its processor time for that at once, if the code is sure to save that in a run as long. After `magpy-lsp compile`, a run needs no such evidence.
+take a quarter of its processor time for that at once, if the code is sure to save that in a run as long.
+After a run that used all cores and was too short for compiled code to pay, the next {LIMITS.verdict_runs} record nothing, unless they
+take twice as long or their loops show that they will. After `magpy-lsp compile`, a run needs no such evidence.
 
 ## Which is faster
 
