@@ -42,8 +42,8 @@ class LastRun:
     futile: int = 0
 
     def is_too_short(self, elapsed: float, foreseen: float) -> bool:
-        """Whether compiling will not pay in a run, now ``elapsed``, unless it takes much longer, or is ``foreseen`` to. First
-        steps are slow, so at first its loops tell too much. After some runs, that is measured again."""
+        """Whether compiling will not pay in a run, now ``elapsed``, unless it takes much longer, or is ``foreseen`` to.
+        First steps are slow, so at first its loops tell too much. After some runs, that is measured again."""
         known, longer = 0 < self.futile <= LIMITS.verdict_runs and self.ahead is None, LIMITS.payback * self.seconds
         is_foreseen = foreseen >= longer and elapsed >= LIMITS.foreseen_after * self.seconds
         return known and elapsed < longer and not is_foreseen
