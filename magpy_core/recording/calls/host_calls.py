@@ -294,13 +294,13 @@ class HostCalls(Tracker):
         if any(_shows(result, array) for array in parts.plain):
             self._settle(site, parts)
             return self.context.outside.array_made(result)
-        if is_array(result):
+        if is_array(result) and not (fn.__name__.startswith(_TO_BE_WRITTEN) and not parts.arrays):
             sym = self.ledger.scalars.call(fn, syms, None)
             grows = parts.nodes or parts.taken  # a list of numbers that the region extends
-            keeps = not grows and _keeps_shape(fn, syms)
+            keeps = not grows and _keeps_shape(fn, syms, parts)
             self.context.array_values.keep(result, sym, parts.arrays if keeps else None, site)
             return result
-        if type(result) is tuple and all(map(is_array, result)):
+        if type(result) is tuple and result and all(map(is_array, result)):
             whole = self.ledger.scalars.call(fn, syms, None)
             for k, array in enumerate(result):
                 self.context.array_values.keep(array, self.ledger.scalars.call(ELEMENT, (whole, k), None), None, site)
@@ -333,11 +333,11 @@ def _shows(result: Any, array: Any) -> bool:
     return is_array(result) and owner_of(result) is owner_of(array)
 
 
-def _keeps_shape(fn: Any, syms: tuple[Any, ...]) -> bool:
-    """Whether the shape of the result follows from that of the arrays."""
+def _keeps_shape(fn: Any, syms: tuple[Any, ...], parts: _Parts) -> bool:
+    """Whether the shape of the result follows from that of the arrays, and from no number, such as an axis."""
     if fn is ELEMENT:
         return not _varies(syms[1])
-    return fn in _ELEMENTWISE or fn.__name__.rpartition(".")[2] in _OF_SHAPES
+    return fn in _ELEMENTWISE or (not parts.numbers and fn.__name__.rpartition(".")[2] in _OF_SHAPES)
 
 
 def _varies(place: Any) -> bool:
@@ -350,5 +350,6 @@ def _varies(place: Any) -> bool:
 
 _ATTRIBUTES = {name: HostCall(operator.attrgetter(name), name) for name in ("T", "shape", "size")}
 _OF_SHAPES = ("array", "astype", "concatenate", "copy", "flatten", "hstack", "ravel", "round", "stack", "vstack")
+_TO_BE_WRITTEN = ("numpy.zeros", "numpy.ones", "numpy.empty")  # what a program fills itself: its size is guarded instead
 _UNCHANGED = ("numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray")  # which may return what they are given
 _ELEMENTWISE = {called(fn, ()) for fn in (*BINARY.values(), *UNARY.values(), *COMPARE.values())}

@@ -982,3 +982,46 @@ def region(x, i):
 
 def change_step():
     step["n"] = 120
+
+
+# === array_whose_axis_varies: calls=8
+parts = [np.arange(6.0).reshape(2, 3), np.ones((2, 3))]
+step = {"n": 0}
+
+
+def region(x, i):
+    step["n"] += 1
+    stacked = np.stack(parts, axis=step["n"] % 3)
+    joined = np.concatenate(parts, step["n"] % 2)
+    return x, stacked.shape, len(joined), torch.from_numpy(joined).sum()
+
+
+def change_step():
+    step["n"] = 4
+
+
+# === array_of_numbers_is_written: calls=8
+step = {"n": 2}
+
+
+def region(x, i):
+    step["n"] = step["n"] % 5 + 1
+    filled = np.zeros(step["n"])
+    filled[0] = 3.0
+    return x * 2, torch.tensor(filled)
+
+
+def change_step():
+    step["n"] = 4
+
+
+# === array_computed_of_numbers_is_written: refused calls=8
+step = {"n": 2}
+
+
+def region(x, i):
+    step["n"] += 1
+    made = np.arange(4.0) + step["n"]
+    made[0] = 3.0
+    made.sort()
+    return x * 2, torch.tensor(made)
