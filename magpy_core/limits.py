@@ -29,10 +29,15 @@ class Limits:
         0.05, "of the program's processor time", "what a program can lose to compiling when no compiled code is ever used"
     )
     compile_probe: float = _limit(
-        0.01, "of the program's processor time", "until the share suffices for all of a compilation: little is lost before"
+        0.01,
+        "of the program's processor time",
+        "until the share suffices for all of a compilation: it shows whether compiling takes anything, and little is lost",
     )
-    compile_any: float = _limit(6.0, "processor seconds", "any compilation takes, most of them for imports and C++")
-    compile_operation: float = _limit(0.05, "processor seconds", "more, for each operation that was recorded")
+    compile_any: float = _limit(4.0, "processor seconds", "any compilation takes, most of them for imports and C++")
+    compile_operation: float = _limit(0.04, "processor seconds", "more, for each operation that was recorded")
+    compile_backward: float = _limit(
+        4.0, "processor seconds", "more, where autograd calls code for a backward pass, which has twice as many operations"
+    )
     compile_again: float = _limit(
         0.25,
         "of the last run's processor time",

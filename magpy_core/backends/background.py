@@ -100,10 +100,11 @@ class Compilation:
     """One piece of work in a separate process. ``seconds``: the program's time that it could have saved so far; ``size``:
     the number of operations to compile, to which the work is about proportional: equal ones count once; ``calls``: all of
     them; ``saves``: of each second that the program runs, the part that the compiled code is sure to save, as far as its
-    calls have shown. ``improves``: other compiled code serves meanwhile, so that what it could save is not known."""
+    calls have shown. ``improves``: other compiled code serves meanwhile, so that what it could save is not known.
+    ``learns``: autograd calls the code, so that a backward pass is compiled, too."""
 
-    def __init__(self, size: int = 1, calls: int = 0, *, improves: bool = False) -> None:
-        self._size, self._calls, self._improves = size, calls or size, improves
+    def __init__(self, size: int = 1, calls: int = 0, *, improves: bool = False, learns: bool = False) -> None:
+        self._size, self._calls, self._improves, self._learns = size, calls or size, improves, learns
         self._page: mmap.mmap | None = None
         self._result: Result | None = None
         self._starter = 0
@@ -126,6 +127,8 @@ class Compilation:
     @property
     def need(self) -> float:
         """The processor seconds that it will probably take."""
+        if self._learns:
+            return LIMITS.compile_any + LIMITS.compile_backward + 3 * LIMITS.compile_operation * self._size
         return LIMITS.compile_any + LIMITS.compile_operation * self._size
 
     def ran_plain(self, calls: int, share: float, elapsed: float) -> None:
@@ -234,9 +237,9 @@ class Queue:
         self._all: LiveObjects[Compilation] = LiveObjects()
         self._lock = threading.Lock()
 
-    def add(self, size: int = 1, calls: int = 0, *, improves: bool = False) -> Compilation:
+    def add(self, size: int = 1, calls: int = 0, *, improves: bool = False, learns: bool = False) -> Compilation:
         """As `Compilation`."""
-        compilation = Compilation(size, calls, improves=improves)
+        compilation = Compilation(size, calls, improves=improves, learns=learns)
         self._all.add(compilation)
         return compilation
 

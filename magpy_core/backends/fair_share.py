@@ -25,17 +25,17 @@ _SLOTS = 511
 
 class Account:
     """Memory that the program and the processes compiling for it share: how much the program is expected to use, what is
-    granted beyond the usual share, and what each compilation has taken and was granted. Each process writes only its own
-    slots."""
+    granted beyond the usual share, and what each compilation has taken, was granted and has used. Each process writes only
+    its own slots."""
 
     def __init__(self) -> None:
-        self._microseconds = memoryview(mmap.mmap(-1, 2 * (2 + _SLOTS) * 8)).cast("Q")
-        self._used = 0
+        self._microseconds = memoryview(mmap.mmap(-1, (2 + 3 * _SLOTS) * 8)).cast("Q")
+        self._slots = 0
 
     def new_slot(self) -> int:
         """A slot for one more process. Slots are used again in turn: what the earlier one has taken stays."""
-        self._used += 1
-        return 2 + self._used % _SLOTS
+        self._slots += 1
+        return 2 + self._slots % _SLOTS
 
     def expect(self, seconds: float, granted: float | None = None) -> None:
         """The program will use so many processor seconds; 0: not known. ``granted``: processor seconds that compilations
@@ -47,7 +47,7 @@ class Account:
     def share(self, program: float, part: float) -> float:
         """Processor seconds that compilations may have taken when the program has used ``program``: some at once, and a
         ``part`` of these."""
-        granted = self._microseconds[1] + sum(self._microseconds[2 + _SLOTS :].tolist())
+        granted = self._microseconds[1] + self._sum(1)
         return LIMITS.compile_at_once + granted / 1e6 + part * max(program, self.expected)
 
     @property
@@ -58,10 +58,20 @@ class Account:
     @property
     def taken(self) -> float:
         """Processor seconds that all compilations have taken from the program."""
-        return sum(self._microseconds[2 : 2 + _SLOTS].tolist()) / 1e6
+        return self._sum(0) / 1e6
 
-    def add(self, slot: int, seconds: float) -> None:
-        self._microseconds[slot] += int(seconds * 1e6)
+    @property
+    def price(self) -> float | None:
+        """What each processor second of compiling takes from the program; None until enough of them were used."""
+        used = self._sum(2) / 1e6
+        return self.taken / used if used >= LIMITS.alone_after else None
+
+    def _sum(self, bank: int) -> int:
+        return sum(self._microseconds[2 + bank * _SLOTS : 2 + (bank + 1) * _SLOTS].tolist())
+
+    def add(self, slot: int, taken: float, used: float) -> None:
+        self._microseconds[slot] += int(taken * 1e6)
+        self._microseconds[2 * _SLOTS + slot] += int(used * 1e6)
 
     def grant(self, slot: int, seconds: float) -> None:
         """The compilation may take so much more than the usual share."""
@@ -112,8 +122,8 @@ class FairShare:
         program has waited, but no more than it has used itself: the program may wait for others, too.
 
         What it takes is lost if the program ends before the code is ready. So until the whole share suffices for what is
-        left, it gets a small part of it, which shows whether it takes anything at all; no more than that if it is known how
-        long the program goes on, and that the share never will suffice."""
+        left, it gets a small part of it, which shows whether it takes anything at all: that of the first compilation tells
+        for all. It gets nothing if it is known how long the program goes on, and that the share never will suffice."""
         self._count(now)
         may_run = self._may_go_on(now.program)
         self.is_better_alone = may_run and self._had_better_be_alone(now.elapsed)
@@ -134,22 +144,24 @@ class FairShare:
         taken *= self._threads
         self._used += used
         self._taken += taken
-        if taken:
-            self._account.add(self._slot, taken)
+        if used:
+            self._account.add(self._slot, taken, used)
 
     def _may_go_on(self, program: float) -> bool:
         if not self._is_granted and self._pays_back(program):
             self._is_granted = True
             self._account.grant(self._slot, self._need * self._threads)
-        share, taken = self._account.share, self._account.taken
-        if self._used < LIMITS.alone_after:  # it is to show what compiling takes
+        share, taken, price = self._account.share, self._account.taken, self._account.price
+        if price is None:  # it is to show what compiling takes
             return taken <= share(program, LIMITS.compile_probe)
-        left = max(self._need - self._used, 0.0) * self._taken / self._used
+        left = max(self._need - self._used, 0.0) * price
         self.is_worth_its_cost = self._is_granted or self._taken + left <= self._worth(program)
         self._suffices = self._suffices or taken + left <= share(program, LIMITS.compile_share)
         if not self.is_worth_its_cost or (not self._suffices and self._account.expected > program):
             return False
-        return taken <= share(program, LIMITS.compile_share if self._suffices else LIMITS.compile_probe)
+        if self._suffices:
+            return taken <= share(program, LIMITS.compile_share)
+        return taken <= LIMITS.alone_after * self._threads + LIMITS.compile_probe * program
 
     def _worth(self, program: float) -> float:
         """Processor seconds that its code saves at most, from now on: the calls that it would serve take the part of time

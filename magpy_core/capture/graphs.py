@@ -124,6 +124,13 @@ def _kinds(segment: Segment) -> int:
     return len({(node.target, node.meta.get("magpy_tensor")) for node in segment.nodes})
 
 
+def _learns(segment: Segment, inputs: tuple[Any, ...]) -> bool:
+    """Whether autograd calls the segment's code: no backward pass is part of it."""
+    if not torch.is_grad_enabled() or any(node.target is torch.autograd.grad for node in segment.nodes):
+        return False
+    return any(one.requires_grad for one in inputs if is_a(one, torch.Tensor))
+
+
 def _is_distributed() -> bool:
     """Whether other processes may wait for this one."""
     return torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -368,7 +375,9 @@ class CompiledGraphs:
         if (compilation := self._compilations.get((index, stage))) is None:
             self._refuse(segment, inputs)
             sizes = _kinds(segment), len(segment.nodes)
-            compilation = self._compilations[index, stage] = background.QUEUE.add(*sizes, improves=stage > 0)
+            compilation = self._compilations[index, stage] = background.QUEUE.add(
+                *sizes, improves=stage > 0, learns=_learns(segment, inputs)
+            )
             weakref.finalize(self, compilation.cancel).atexit = False
 
         def work() -> bool:

@@ -192,13 +192,17 @@ class Session:
         now.add(regions, before, steps, rate)
         self._looks = (now, CallSample(regions, self._steps))
 
-    def begin_window(self) -> bool:
-        """A window of calls with compiled code has ended. Returns whether it is to be compared with a window of calls that
-        nothing observes, which begins."""
+    def begin_window(self, watching: float) -> bool:
+        """A window of calls with compiled code has ended, of whose time observing them took the part ``watching``. Returns
+        whether it is to be compared with a window of calls that nothing observes, which begins. It is not if steps that took
+        turns have shown a gain that is certain and far greater than that."""
         regions = self._all
         ready = sum(capture.is_ready for region in regions for capture in region.captures)
         state = (sum(region.recordings for region in regions), ready)
-        return self._steps.windows.next_window(state) and not self._steps.turns.is_open
+        if not self._steps.windows.next_window(state) or self._steps.turns.is_open:
+            return False
+        interval = self._steps.interval()
+        return interval is None or interval[0] < 1.0 + LIMITS.payback * watching
 
     def compared(self, compiled: float, plain: float) -> None:
         """Seconds of a call with compiled code, and of one that nothing looks at."""

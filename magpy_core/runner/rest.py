@@ -1,8 +1,8 @@
 """Calls that MagPy does not look at, because they are short, and looking at each would make the program notably slower.
 
 As long as nothing is recorded and no compiled code serves, a few calls are looked at now and then, and the others are taken
-to be like them. Where compiled code serves, windows of calls that are not looked at show whether it is worth it. Key type:
-Rest.
+to be like them. Where compiled code serves, and steps have not shown that it saves far more, windows of calls that are not
+looked at show whether it is worth it. Key type: Rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class Session(Protocol):
     def end_sample(self) -> bool: ...
     def add_unobserved(self, steps: int, rate: float) -> None: ...
-    def begin_window(self) -> bool: ...
+    def begin_window(self, watching: float) -> bool: ...
     def compared(self, compiled: float, plain: float) -> None: ...
 
 
@@ -91,7 +91,7 @@ class Rest:
                 self._begin(
                     min(LIMITS.longest_unwatched, int(LIMITS.discovery_window * LIMITS.discovery_pause / max(seconds, 1e-6)))
                 )
-            elif steps and share > LIMITS.discovery_served and session.begin_window():
+            elif steps and share > LIMITS.discovery_served and session.begin_window(share):
                 self._beside = seconds / steps
                 self._begin(LIMITS.discovery_window)
         self._restart()

@@ -148,8 +148,13 @@ def _not_paid(region: RegionView, of: _Compared) -> Iterator[Finding]:
 
 def _still_compiling(region: RegionView, captures: Sequence[Capture]) -> Finding:
     plain = sum(capture.plain_calls for capture in captures)
-    text = f"{region.name} was still being compiled when the program ended: {plain} calls ran in eager mode meanwhile."
-    hint = "No action needed in a longer run, which gets the compiled code; `--compile foreground` waits for it."
+    if any(capture.costs_too_much for capture in captures):
+        text = f"{region.name} was not compiled, which takes more time than it saves in so short a run: {plain} calls ran in"
+        text += " eager mode."
+        hint = "No action needed. To have the code in every run, compile it once ahead of time with `magpy-lsp compile`."
+    else:
+        text = f"{region.name} was still being compiled when the program ended: {plain} calls ran in eager mode meanwhile."
+        hint = "No action needed in a longer run, which gets the compiled code; `--compile foreground` waits for it."
     return Finding("MP404", text, region.location, hint=hint, region=region.id, values=(Value("calls", str(plain)),))
 
 

@@ -18,6 +18,7 @@ import pytest
 from magpy_core.backends import background
 from magpy_core.backends.background import Compilation, Queue
 from magpy_core.backends.blocks import parts
+from magpy_core.backends.fair_share import Account
 from magpy_core.findings import Unsupported
 from magpy_core.limits import LIMITS, Limits
 
@@ -26,6 +27,7 @@ from magpy_core.limits import LIMITS, Limits
 def _without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each process would import it: on a busy machine, that takes longer than a test waits."""
     monkeypatch.setattr(background, "inductor_is_imported", lambda: True)
+    monkeypatch.setattr(background, "ACCOUNT", Account())  # what other tests have taken is not to count
 
 
 def until(condition: Callable[[], object], seconds: float = 30) -> None:
@@ -333,6 +335,8 @@ def test_what_will_not_save_its_cost_is_stopped_and_holds_up_nobody(monkeypatch:
     queue = Queue(most=1)
     rare, usual = queue.add(), queue.add()
     until(lambda: queue.poll(rare, spin) or rare.is_held)
+    usual.seconds = 1e3
+    background.ACCOUNT.expect(1e4)  # the share suffices for both
     until(lambda: queue.poll(usual, lambda: None))
     assert rare.state == "running" and rare.is_held and usual.state == "done"
     rare.seconds = 1e3
@@ -389,3 +393,9 @@ def test_it_goes_on_when_a_copy_of_the_program_ends() -> None:
     os.waitpid(copy, 0)
     assert one.state == "running" and one._page is not None and not one._page[1], "it was not cancelled"
     one.cancel()
+
+
+def test_a_graph_that_learns_needs_the_compiler_for_longer() -> None:
+    graph, learning = Compilation(10), Compilation(10, learns=True)
+    assert graph.need == LIMITS.compile_any + 10 * LIMITS.compile_operation
+    assert learning.need == pytest.approx(graph.need + LIMITS.compile_backward + 20 * LIMITS.compile_operation)

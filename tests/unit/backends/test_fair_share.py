@@ -54,15 +54,27 @@ def test_compilations_share_one_account_and_a_run_that_lasts_long_gives_more() -
 def test_little_is_lost_before_the_share_suffices() -> None:
     account, need, at_once = Account(), 20.0, LIMITS.compile_at_once
     share = FairShare(account, account.new_slot(), NOTHING, need)
-    assert share.may_run(Reading(0.0, at_once, at_once))
-    taken = at_once + 1.0
+    shown = LIMITS.alone_after
+    assert share.may_run(Reading(0.0, shown - 0.1, shown - 0.1)), "it is to show what it takes"
+    taken = shown + 0.2
     assert not share.may_run(Reading(0.0, taken, taken))
-    assert not share.may_run(Reading(2.0 / LIMITS.compile_share, taken, taken)), "the share has grown, but not enough"
-    assert share.may_run(Reading(1.1 / LIMITS.compile_probe, taken, taken)), "it shows whether compiling takes anything"
+    assert not share.may_run(Reading(0.1 / LIMITS.compile_probe, taken, taken))
+    assert share.may_run(Reading(0.3 / LIMITS.compile_probe, taken, taken)), "it shows whether compiling still takes as much"
     enough = (need - at_once) / LIMITS.compile_share + 1.0
     assert share.may_run(Reading(enough, taken, taken))
     assert share.may_run(Reading(enough, need - 1.0, need - 1.0)), "from now on, all of it"
     assert not share.may_run(Reading(enough, need + 1.0, need + 1.0)), "more was needed than it seemed"
+
+
+def test_what_one_compilation_takes_tells_what_others_will() -> None:
+    account, need, shown = Account(), 20.0, LIMITS.alone_after + 0.1
+    one, other = (FairShare(account, account.new_slot(), NOTHING, need) for _ in range(2))
+    assert not one.may_run(Reading(1.0, shown, shown))
+    assert not other.may_run(Reading(1.0, 0.0, 0.0)), "it would take all that it needs, and the share doesn't suffice"
+    account = Account()
+    one, other = (FairShare(account, account.new_slot(), NOTHING, need) for _ in range(2))
+    assert one.may_run(Reading(1.0, 0.0, shown))
+    assert other.may_run(Reading(1.0, 0.0, 0.0)), "compiling takes nothing"
 
 
 def test_what_is_left_costs_what_the_rest_has_cost() -> None:

@@ -313,7 +313,7 @@ class Staged:
             raise RuntimeError("not on this machine")
         return (mode, *gm(*inputs))
 
-    def add(self, size: int = 1, calls: int = 0, *, improves: bool = False) -> Compilation:
+    def add(self, size: int = 1, calls: int = 0, *, improves: bool = False, learns: bool = False) -> Compilation:
         return Compilation()
 
     def poll(self, one: Compilation, work: Any) -> bool:

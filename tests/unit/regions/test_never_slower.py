@@ -90,14 +90,14 @@ def test_what_does_not_pay_for_looking_at_the_calls_runs_as_plain_python_again(
     x = torch.ones(3)
     for region in regions:
         steady(region, x, eager=2.0, compiled=1.0)
-    assert not session.begin_window(), "other code runs than before"
-    assert not session.begin_window(), "steps are compared by turns"
+    assert not session.begin_window(0.05), "other code runs than before"
+    assert not session.begin_window(0.05), "steps are compared by turns"
     for n in range(30):
         session.stepped(n)
     for _ in range(6):
-        assert session.begin_window()
+        assert session.begin_window(0.05)
         session.compared(compiled=1e-4, plain=0.9e-4)
-    assert not session.begin_window()
+    assert not session.begin_window(0.05)
     assert all(capture.is_retired for region in regions for capture in region.captures)
     session.end_sample()
     for region in regions:
@@ -105,11 +105,23 @@ def test_what_does_not_pay_for_looking_at_the_calls_runs_as_plain_python_again(
         assert region(x).shape == (3,) and region.hits == hits
     assert session.end_sample()
     regions[0].recordings += 1
-    assert not session.begin_window(), "other code is compared anew"
+    assert not session.begin_window(0.05), "other code is compared anew"
     session.finish()
     found = [finding for finding in session.findings if finding.code == "MP401"]
     assert len(found) == 2
     assert "from call to call" in found[0].message and "(0.1 ms instead of 0.09 ms)" in found[0].message
+
+
+def test_steps_that_are_certainly_faster_are_not_compared_with_unobserved_ones(session: Session) -> None:
+    def compared(plain: float) -> bool:
+        session._steps.compared.eager = [plain] * 8
+        session._steps.compared.compiled = [1.0] * 8
+        return session.begin_window(0.05)
+
+    assert not session.begin_window(0.05), "other code runs than before"
+    assert session.begin_window(0.05), "no steps were timed"
+    assert compared(1.09)
+    assert not compared(1.11)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +415,7 @@ def test_better_code_brings_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return CompiledGraph(run, guards=["L[0].size()[0] < 6"]) if tuning.mode == "max" else made
 
-    def add(size: int = 1, calls: int = 0, *, improves: bool = False) -> background.Compilation:
+    def add(size: int = 1, calls: int = 0, *, improves: bool = False, learns: bool = False) -> background.Compilation:
         added.append(background.Compilation())
         return added[-1]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from magpy_core.backends.background import ACCOUNT, QUEUE
 from magpy_core.limits import LIMITS
 from magpy_core.regions.budget.history import Kept
+from magpy_core.regions.reports.performance import performance_findings
 from magpy_core.regions.session import Session
 
 
@@ -30,3 +33,22 @@ def test_the_next_run_is_granted_more_once(tmp_path: Path, monkeypatch: pytest.M
         assert Kept("train.py").read().processor > 0.0
     assert seen == [(False, True), (True, False), (False, False), (False, False), (False, True)]
     ACCOUNT.expect(0.0)
+
+
+@pytest.mark.parametrize(
+    ("too_much", "says", "hint"),
+    [
+        (False, "f was still being compiled when the program ended: 7 calls ran", "in a longer run"),
+        (
+            True,
+            "f was not compiled, which takes more time than it saves in so short a run: 7 calls ran",
+            "`magpy-lsp compile`",
+        ),
+    ],
+    ids=["too late", "not worth it"],
+)
+def test_the_finding_says_why_code_was_not_ready(too_much: bool, says: str, hint: str) -> None:
+    capture = SimpleNamespace(is_compiling=True, plain_calls=7, costs_too_much=too_much)
+    region: Any = SimpleNamespace(captures=[capture], name="f", id="f", location=None)
+    (found,) = performance_findings(region, 10)
+    assert found.code == "MP404" and found.message.startswith(says) and hint in found.hint

@@ -40,7 +40,8 @@ class World:
         self.rested_steps += steps
         self.rates.append(rate)
 
-    def begin_window(self) -> bool:
+    def begin_window(self, watching: float) -> bool:
+        assert LIMITS.discovery_served < watching
         return self.wants_comparison
 
     def compared(self, compiled: float, plain: float) -> None:
