@@ -72,6 +72,8 @@ class Fact(enum.Flag):
     """Raises only because of shapes, types and devices, never because of data."""
     KEEPS_LAYOUT = enum.auto()
     """Written in place, its compiled form keeps the written tensor's strides."""
+    KEEPS_EQUAL_LAYOUT = enum.auto()
+    """The same, if its other tensors have these strides, too."""
     CONVERTS = enum.auto()
     """Returns the same elements in another type."""
     EARLY = enum.auto()
@@ -175,7 +177,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("div", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT),
     ("add mul sub", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("remainder true_divide", Fact.VALUES | Fact.OF_NUMBERS | Fact.KEEPS_LAYOUT),
-    ("dropout full_like lerp softplus", Fact.VALUES | Fact.SAFE),
+    ("dropout full_like softplus", Fact.VALUES | Fact.SAFE),
+    ("lerp", Fact.VALUES | Fact.SAFE | Fact.KEEPS_EQUAL_LAYOUT),
     ("addcdiv addcmul clamp_max clamp_min clip elu leaky_relu", Fact.VALUES | Fact.SAFE | Fact.KEEPS_LAYOUT),
     ("clamp eq ge gt le lt ne", Fact.VALUES | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("masked_fill where", Fact.VALUES | Fact.SAFE | Fact.EARLY),

@@ -271,7 +271,8 @@ class Operation:
         for tensor, version in self.versions:
             if tensor._version != version or (silent and self.ops.values.node(tensor) in silent):
                 self.ops.writes.record(tensor, node)
-                self.ops.writes.check_layout(self.name if version >= 0 else "out", tensor, self.tensors)
+                lists = sum(isinstance(one, (list, tuple)) for one in self.args) if self.name.startswith("_foreach_") else 0
+                self.ops.writes.check_layout(self.name if version >= 0 else "out", tensor, self.tensors, lists)
 
     def _number_read(self, node: torch.fx.Node, result: Any) -> Any:
         ops, tensor = self.ops, self.tensors[0]

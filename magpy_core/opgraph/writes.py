@@ -17,6 +17,7 @@ from magpy_core.opgraph.values import tensors_in
 from magpy_core.refgraph.source import Source
 
 _KEEPS_LAYOUT = named(Fact.KEEPS_LAYOUT)
+_KEEPS_EQUAL_LAYOUT = named(Fact.KEEPS_EQUAL_LAYOUT)
 
 
 @dataclass(eq=False)
@@ -74,14 +75,28 @@ class Writes:
                 self.host.tensor_written(t, source)
             self.mutated[id(t)] = (t, source)
 
-    def check_layout(self, name: str, written: torch.Tensor, tensors: list[torch.Tensor]) -> None:
+    def check_layout(self, name: str, written: torch.Tensor, tensors: list[torch.Tensor], lists: int) -> None:
         """Refuse a write after which compiled code would continue with other strides: a compiler turns each write into a new
-        tensor, whose strides spread to all later results, so that random numbers go to other elements."""
+        tensor, whose strides spread to all later results, so that random numbers go to other elements. ``lists``: how many
+        of the call's arguments are lists, whose ``tensors`` are used together one by one."""
         if written.layout is not torch.strided or written.is_contiguous():
             return
         plain = name.removeprefix("_foreach_").strip("_")
         masked = plain in ("setitem", "index_put") and any(t.dtype is torch.bool for t in tensors if t is not written)
+        if plain in _KEEPS_EQUAL_LAYOUT and _are_laid_out_alike(written, tensors, lists):
+            return
         if plain not in _KEEPS_LAYOUT or masked:
             text = f"{HERE} writes a tensor that isn't contiguous; compiled code would change the strides of later results."
             hint = "Make it contiguous before, or what it is made from: `mask = mask.contiguous()`."
             self.host.refuse("MP916", text, hint=hint, site=self.host.site)
+
+
+def _are_laid_out_alike(written: torch.Tensor, tensors: list[torch.Tensor], lists: int) -> bool:
+    """Whether the tensors that are used together with the ``written`` one have its sizes and strides."""
+    if lists:
+        number, others = divmod(len(tensors), lists)
+        if others:
+            return False
+        at = next(i for i, one in enumerate(tensors) if one is written)
+        tensors = tensors[at % number :: number]
+    return all(one.stride() == written.stride() and one.shape == written.shape for one in tensors if one.dim())

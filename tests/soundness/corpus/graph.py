@@ -1801,3 +1801,79 @@ region = M()
 
 def change_drop():
     del region.cache
+
+
+# === adam_of_channels_last_weights
+net = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+opt = torch.optim.Adam(net.parameters(), lr=0.1)
+
+
+def region(x):
+    opt.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    opt.step()
+    moment = opt.state[net.weight]["exp_avg"]
+    return loss.detach(), torch.rand_like(moment), (moment * 2).stride()
+
+
+def args(i):
+    return (torch.randn(2, 3, 6, 6).to(memory_format=torch.channels_last) + i,)
+
+
+def change_layout_of_moment():
+    moment = opt.state[net.weight]["exp_avg"] if net.weight in opt.state else None
+    if moment is not None:
+        opt.state[net.weight]["exp_avg"] = moment.contiguous()
+
+
+# === adam_of_channels_last_weights_by_lists
+net = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+opt = torch.optim.Adam(net.parameters(), lr=0.1, foreach=True)
+
+
+def region(x):
+    opt.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    opt.step()
+    moment = opt.state[net.weight]["exp_avg"]
+    return loss.detach(), torch.rand_like(moment)
+
+
+def args(i):
+    return (torch.randn(2, 3, 6, 6).to(memory_format=torch.channels_last) + i,)
+
+
+# === lerp_of_other_strides
+slow = torch.randn(4, 3).t()
+fast = torch.randn(3, 4)
+
+
+def region(x):
+    slow.lerp_(fast * x, 0.25)
+    other = slow * 2
+    return other, torch.rand_like(other), other.stride()
+
+
+def args(i):
+    return (torch.ones(3, 4) + i,)
+
+
+def change_fast():
+    global fast
+    fast = torch.randn(4, 3).t()
+
+
+# === lerp_of_equal_strides
+slow = torch.randn(4, 3).t()
+
+
+def region(x, weight):
+    slow.lerp_(x, weight)
+    other = slow * 2
+    return other, torch.rand_like(other), other.stride()
+
+
+def args(i):
+    return torch.randn(4, 3).t() + i, torch.tensor(0.25)
