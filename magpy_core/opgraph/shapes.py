@@ -132,7 +132,16 @@ class ShapeTracker:
 
     def fix(self, tensor: torch.Tensor) -> None:
         """Specialize the sizes of ``tensor``, which follow from data."""
-        if self.vary and (fake := self._fake_of(tensor)) is not None:
+        if not self.vary:
+            return
+        try:
+            fake = self._fake_of(tensor)
+        except Unsupported:
+            raise
+        except Exception:  # whatever torch or a custom operation raises there: `torch.zeros(n, 2)`, where `n` is a tensor
+            self._fakes[self.inputs.node(tensor)] = fakify(self._mode, tensor, f"x{len(self._fakes)}", set())
+            return
+        if fake is not None:
             found = (sym_expression(size) for size in fake.shape)
             self._fixed |= {s for expr in found if expr is not None for s in expr.free_symbols} - self._symbols.keys()
 

@@ -807,3 +807,29 @@ def region(x):
 
 def change_n():
     state["n"] = 30
+
+
+# === zeros_sized_by_a_tensor
+def region(x, n):
+    z = torch.zeros(2, n[0], 3)
+    return x.sum() + x.shape[0] * z.size()[1] + z.shape[1]
+
+
+def args(i):
+    return torch.ones(2 + i, 3), torch.tensor([1 + i % 2])
+
+
+# === packed_gru_of_varying_lengths
+gru = torch.nn.GRU(4, 5, batch_first=True)
+
+
+def region(x, lengths):
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x * 2, lengths, batch_first=True, enforce_sorted=False)
+    out, last = gru(packed)
+    padded, sizes = torch.nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
+    return padded, sizes, last, padded.shape
+
+
+def args(i):
+    lengths = torch.tensor([1 + i % 4, 3, 2 + i % 2])
+    return torch.ones(3, int(lengths.max()), 4) * (i + 1), lengths
