@@ -64,3 +64,20 @@ def test_compiled(name: str) -> None:
         x = torch.randn(4, 3)
         torch.testing.assert_close(compiled(x, n), SIZES[name](x, n))
     assert region_of(compiled).recordings == 2
+
+
+def test_sizes_that_follow_from_packed_sequences_are_fixed() -> None:
+    """Torch's shape functions can't follow them: the layer makes its first state with a size that it reads from a tensor."""
+    layer = torch.nn.GRU(4, 5, batch_first=True)
+
+    def last(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x * 2, lengths, batch_first=True, enforce_sorted=False)
+        out, _ = layer(packed)
+        padded, _ = torch.nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
+        return padded * padded.shape[1]
+
+    compiled = magpy_core.compile(last, backend="eager")
+    for longest in (3, 4, 5, 3):
+        args = torch.ones(3, longest, 4), torch.tensor([longest, 1, 2])
+        assert torch.equal(compiled(*args), last(*args))
+    assert "MP901" not in {finding.code for finding in region_of(compiled).findings.values()}
