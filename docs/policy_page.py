@@ -60,8 +60,9 @@ Recording, loading and compiling cost time before they save any, so each has a b
   have taken twice as long as loading would.
 - **Compiling** uses idle cores. Where all cores are busy, it takes {LIMITS.compile_at_once:g} processor seconds and
   {LIMITS.compile_share:.0%} of the program's processor time. A supervising process stops the compiler when it has taken its
-  share, and continues it when the share has grown. What all threads of a program lose counts. A compilation that
-  would take more than its code will save stops as soon as that is known.
+  share, and continues it when the share has grown. What all threads of a program lose counts. The first
+  {LIMITS.alone_after:g} processor seconds show what compiling takes from the program. A compilation that the share
+  does not suffice for waits, and so does one that would take more than its code will save.
 - A region that takes less than {LIMITS.least_region_share:.0%} of the time is not compiled. Nor is a capture if captures fit less than
   {LIMITS.few_fit:.0%} of its calls, as when each batch has another length: the next capture, with sizes that vary, fits them all.
 - If the program's loops (epochs, batches) show that compiled code is sure to save {LIMITS.payback:g} times what compiling costs, the

@@ -11,6 +11,8 @@ from lsp_server.formats.kernels import of_region
 from lsp_server.formats.view import STYLES, View, clean, count
 from magpy_core.findings import RegionSummary, Report, Severity
 
+_NOT_RECORDED = ("costly", "budget")  # in so short a run
+
 
 def lines(report: Report, view: View) -> Iterator[Text]:
     yield from each(report, view, _line)
@@ -69,6 +71,9 @@ def totals(report: Report, view: View) -> Iterator[Text]:
     hidden += [f"{view.known} in the baseline"] if view.known else []
     text.append(f"; {', '.join(hidden)}." if hidden else ".", "default")
     yield text
+    if names := [clean(region.name) for region in report.regions if not region.captures and region.unused in _NOT_RECORDED]:
+        what = f"{names[0]} and {len(names) - 1} more were" if len(names) > 1 else f"{names[0]} was"
+        yield Text(f"{what} not recorded, so the run looked for no findings there: `magpy-lsp check` does.")
     if report.stopped_after is not None:
         yield Text(stopped(report.stopped_after))
     if facts := len(report.findings) - len(shown):

@@ -97,6 +97,6 @@ def _are_laid_out_alike(written: torch.Tensor, tensors: list[torch.Tensor], list
         number, others = divmod(len(tensors), lists)
         if others:
             return False
-        at = next(i for i, one in enumerate(tensors) if one is written)
-        tensors = tensors[at % number :: number]
+        places = {i % number for i, one in enumerate(tensors) if one is written}
+        tensors = [one for i, one in enumerate(tensors) if i % number in places]
     return all(one.stride() == written.stride() and one.shape == written.shape for one in tensors if one.dim())

@@ -30,7 +30,7 @@ class ReadyAt:
     def __init__(self, n: int) -> None:
         self.n, self.times = n, dict[int, int]()
 
-    def add(self, size: int = 1, calls: int = 0, *, improves: bool = False) -> Compilation:
+    def add(self, size: int = 1, calls: int = 0, *, improves: bool = False, learns: bool = False) -> Compilation:
         return Compilation()
 
     def poll(self, one: Compilation, work: Callable[[], object]) -> bool:

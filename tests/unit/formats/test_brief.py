@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lsp_server.formats import brief
-from magpy_core.findings import Recompile, RegionSummary, Report
+from lsp_server.formats import brief, regions
+from magpy_core.findings import Recompile, RegionSummary, Report, Unused
 from tests.golden.test_formats import view
 
 
@@ -50,3 +50,15 @@ def test_what_is_not_one_graph() -> None:
 )
 def test_why_it_was_captured_again(name: str, old: str, new: str, words: str) -> None:
     assert brief.cause(Recompile(1, name, old, new)) == words
+
+
+def test_what_a_run_did_not_look_at() -> None:
+    def totals(*unused: tuple[Unused, int]) -> list[str]:
+        found = [RegionSummary("r", "module", f"m{i}", "", 0, unused=why, captures=n) for i, (why, n) in enumerate(unused)]
+        return [text.plain for text in regions.totals(Report("t.py", found), view())]
+
+    assert totals(("", 1), ("costly", 1)) == ["No findings."]
+    assert totals(("", 1), ("costly", 0)) == [
+        "No findings.", "m1 was not recorded, so the run looked for no findings there: `magpy-lsp check` does."
+    ]  # fmt: skip
+    assert totals(("costly", 0), ("budget", 0), ("budget", 0))[1].startswith("m0 and 2 more were not recorded")
